@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example embed`
 
-use filestore_core::{FileStore, NewUpload, Scope, Workers};
+use filestore_core::{FileStore, ListRequest, NewUpload, Scope, Workers};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -26,19 +26,27 @@ async fn main() -> Result<()> {
         record.blob.size_bytes, record.mime_type, record.blob.sha256
     );
 
+    // A scope names the organizations whose files a call finds. Other files look like unknown ones.
+    let own = Scope::Organizations(vec!["42".parse()?]);
+    let files = store.scoped(&own);
+
     // A TEMP file expires after a day, unless a change makes it stay.
-    let changed = store.make_ready(record.file_id, &Scope::All).await?;
+    let changed = files.make_ready(record.file_id).await?;
     println!("is {} now", changed.record.state.status());
 
-    // A `Scope` limits a call to organizations: each sees its own files, and no trace of any other.
-    let own = Scope::Organizations(vec!["42".parse()?]);
     let foreign = Scope::Organizations(vec!["43".parse()?]);
-    println!("its owner reads {:?}", store.read(record.file_id, &own).await?);
-    println!("everybody else: {}", store.read(record.file_id, &foreign).await.unwrap_err());
+    println!("its owner reads {:?}", files.read(record.file_id).await?);
+    println!("everybody else: {}", store.scoped(&foreign).read(record.file_id).await.unwrap_err());
 
-    // A deleted file is hidden at once; its bytes are removed in the background.
-    store.delete(record.file_id, &own).await?;
-    println!("after the delete: {}", store.read(record.file_id, &own).await.unwrap_err());
+    // Your own jobs name all organizations: `Scope::All`.
+    let page = store.scoped(&Scope::All).list(&ListRequest::default()).await?;
+    println!("the store has {} file", page.items.len());
+
+    // A deleted file is hidden at once, and can be restored for a day. Then the workers remove its bytes.
+    files.delete(record.file_id).await?;
+    println!("after the delete: {}", files.read(record.file_id).await.unwrap_err());
+    files.restore(record.file_id).await?;
+    println!("after the restore: {:?}", files.read(record.file_id).await?);
 
     workers.stop(Duration::from_secs(30)).await;
     store.close().await;

@@ -49,6 +49,12 @@ async fn main() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     println!("after the delete: {error}");
 
+    // A deletion can be undone until its purge is due: for a day, unless the server says otherwise.
+    let deleted = client.info(&record.file_id).await?;
+    println!("the purge is due at {}", deleted.value.purge_due_at.as_deref().unwrap_or("no time"));
+    let restored = client.restore(&record.file_id).await?;
+    println!("restored: {}", restored.file_id());
+
     server.stop().await;
     Ok(())
 }

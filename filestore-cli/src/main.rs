@@ -1,9 +1,9 @@
-//! `filestore`: one command set over two targets, a running server or a data directory.
+//! `filestore`: the same commands for a running server and for a data directory.
 
 mod args;
 mod failure;
 mod output;
-mod target;
+mod store;
 mod command;
 
 use std::process::ExitCode;
@@ -13,16 +13,19 @@ fn main() -> ExitCode {
     if let Some(code) = filestore_core::variants::launch(std::env::args_os()) {
         return code;
     }
-    let cli = args::Cli::parse_checked();
+    let cli = match args::Cli::parse_checked() {
+        Ok(cli) => cli,
+        Err(error) => return args::report_usage(&error),
+    };
     command::start_log(&cli.global);
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .expect("the operating system gives a process its threads");
+        .expect("the operating system can start threads");
 
     let code = runtime.block_on(command::run(cli));
-    // A read of a terminal's stdin cannot be cancelled: do not wait for it.
+    // Does not wait for a read of stdin, which cannot be cancelled.
     runtime.shutdown_timeout(Duration::from_millis(100));
     code
 }

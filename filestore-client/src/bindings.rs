@@ -1,6 +1,8 @@
-//! Bindings of organizations to providers.
+//! Bindings of organizations to storage providers.
 
-use filestore_core::api::{BindingReply, BindingUpdateReply, CreateBinding, UpdateBinding};
+use filestore_core::api::{
+    BindingReply, BindingUpdateReply, CreateBinding, OrganizationNumber, UpdateBinding,
+};
 use reqwest::Method;
 
 use crate::client::Client;
@@ -9,24 +11,27 @@ use crate::transport::Call;
 
 const BINDINGS: &str = "organization-storage-bindings";
 
-/// The most bytes of a list of bindings, which has no pages: about a million of them.
+/// Maximum size of a binding list, in bytes. The list has no pages, and this is about a million
+/// bindings.
 const LIST_LIMIT_BYTES: usize = 256 << 20;
 
-/// The bindings of organizations to providers; [`Client::bindings`] gives access to them.
+/// The bindings of organizations to storage providers, returned by [`Client::bindings`].
+///
+/// For example, bind an organization and end the binding again:
 ///
 /// ```no_run
 /// use filestore_client::api::{CreateBinding, UpdateBinding};
 ///
 /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-/// let binding = CreateBinding::new(42, "Example & Sons", "LOCAL");
+/// let binding = CreateBinding::new(42.try_into()?, "Example & Sons", "LOCAL");
 /// println!("binding {}", client.bindings().create(&binding).await?.id);
 ///
-/// let mut end = UpdateBinding::new(42);
+/// let mut end = UpdateBinding::new(42.try_into()?);
 /// end.is_active = Some(false);
 /// client.bindings().update(&end).await?;
 ///
-/// let active = client.bindings().list(42).await?.into_iter().find(|binding| binding.is_active);
-/// assert_eq!(active, None);
+/// let all = client.bindings().list(Some(42.try_into()?)).await?;
+/// assert!(all.iter().all(|binding| !binding.is_active));
 /// # Ok(())
 /// # }
 /// ```
@@ -36,41 +41,44 @@ pub struct Bindings<'a> {
 }
 
 impl Client {
-    /// Gives access to the bindings of organizations to providers.
+    /// Returns the calls for bindings of organizations to storage providers.
     pub fn bindings(&self) -> Bindings<'_> {
         Bindings { client: self }
     }
 }
 
 impl Bindings<'_> {
-    /// Binds an organization to a provider. [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) if
-    /// the organization has an active binding already.
+    /// Binds an organization to a provider.
+    ///
+    /// Fails with [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) if the organization already
+    /// has an active binding.
     pub async fn create(self, binding: &CreateBinding) -> Result<BindingReply> {
         let request = self.client.request(Method::POST, &[BINDINGS, "create"]).json(binding);
         self.client.json(Call::once(request)).await
     }
 
-    /// Changes an organization's active binding, or resumes its newest one (`is_active: true`).
-    /// Fields that are `None` stay as they are.
+    /// Changes the active binding of an organization, or resumes its newest binding (`is_active:
+    /// true`). Fields with `None` stay unchanged.
     pub async fn update(self, update: &UpdateBinding) -> Result<BindingUpdateReply> {
         let request = self.client.request(Method::PUT, &[BINDINGS, "update"]).json(update);
 
-        // Ending a binding that has ended is no success, so a lost reply is not asked for again.
+        // A second request to end a binding fails, so a lost reply allows no retry.
         let call = match update.is_active {
             Some(false) => Call::once(request),
-            _ => Call::repeatable(request),
+            _ => Call::idempotent(request),
         };
         self.client.json(call).await
     }
 
-    /// Lists all bindings that an organization has or had, newest first; with `None`, those of all
-    /// organizations.
-    pub async fn list(self, organization_id: impl Into<Option<i64>>) -> Result<Vec<BindingReply>> {
+    /// Lists all current and former bindings of an organization, or of all organizations with
+    /// `None`. The newest binding is first.
+    pub async fn list(self, organization: Option<OrganizationNumber>) -> Result<Vec<BindingReply>> {
         let mut request = self.client.request(Method::GET, &[BINDINGS]);
-        if let Some(organization_id) = organization_id.into() {
-            request = request.query(&[("organizationId", organization_id)]);
+        if let Some(organization) = organization {
+            request = request.query(&[("organizationId", organization)]);
         }
-        let call = Call::repeatable(request).limit_bytes(LIST_LIMIT_BYTES);
+
+        let call = Call::idempotent(request).limit_bytes(LIST_LIMIT_BYTES);
         self.client.json(call).await
     }
 }

@@ -1,31 +1,15 @@
 //! SHA-256 as the service writes it: hex in records, base64 in `Repr-Digest`.
 
-use std::fmt::Write;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 /// A SHA-256.
 pub(crate) type Digest = [u8; 32];
 
-/// Writes bytes as lower-case hexadecimal digits, two each.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("a string takes everything");
-        hex
-    })
-}
-
-/// Reads a digest of 64 hexadecimal digits.
-pub(crate) fn from_hex(hex: &str) -> Option<Digest> {
+/// Formats bytes as lower-case hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Option<Digest> {
     let mut digest = [0; 32];
-    // Digits alone: the parser below would take a sign as well.
-    if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
+    hex::decode_to_slice(text, &mut digest).ok()?;
     Some(digest)
 }
 
@@ -45,7 +29,7 @@ mod tests {
 
     #[test]
     fn hex_and_back() {
-        assert_eq!(to_hex(&from_hex(EMPTY).unwrap()), EMPTY);
+        assert_eq!(hex::encode(from_hex(EMPTY).unwrap()), EMPTY);
         assert_eq!(from_hex(&EMPTY[1..]), None);
         assert_eq!(from_hex(&format!("+3{}", &EMPTY[2..])), None, "a sign is no digit");
     }

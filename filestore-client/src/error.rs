@@ -1,7 +1,7 @@
-//! The one error of the client.
+//! The error of the client.
 //!
-//! An [`Error`] says what kind of failure it is, what the server said about it, and what to do
-//! next. A presigned URL or a key is never part of it: only hosts and the configured base URL are.
+//! An [`Error`] contains the kind of failure, the reply of the server, and a hint. The error can
+//! contain host names and the base URL, but never a presigned URL or an API key.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -11,52 +11,62 @@ use std::time::Duration;
 
 use filestore_core::api::{ErrorCode, InvalidId, Problem};
 
-/// The result of every call.
+/// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The reason why a call failed. A later version may know more kinds.
+/// The kind of a failure. Later versions can add kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No connection: nothing was sent.
+    /// The connection failed before the client sent the request.
     Connect,
-    /// The server or the storage behind it was silent for too long.
+    /// The server or its storage provider did not answer in time.
     Timeout,
-    /// The connection broke in the middle.
+    /// The connection broke during the request or the reply.
     Interrupted,
-    /// The server has no such file, binding or organization (for this key).
+    /// The file, binding or organization does not exist, or the key has no access to it.
     NotFound,
-    /// The state of the file or binding does not allow it, another request was faster, or the file
-    /// was replaced while it was downloaded.
+    /// The state of the file or binding does not allow the change, another request was faster, or
+    /// the file was replaced during the download.
     Conflict,
-    /// The request is wrong: [`Error::field`] often says where.
+    /// The request is invalid. [`Error::field`] often names the field.
     Invalid,
-    /// A file, batch or quota limit was passed.
+    /// The request exceeds a file, batch or quota limit.
     TooLarge,
-    /// The server asks to come back later; see [`Error::retry_after`].
+    /// The server is busy. See [`Error::retry_after`].
     Busy,
-    /// No valid API key.
+    /// The API key is missing or invalid.
     Unauthorized,
-    /// The key may not do this.
+    /// The API key does not have the required right.
     Forbidden,
-    /// `If-Match` did not hold: the file changed since its ETag was read.
+    /// The file has changed since you read its ETag.
     PreconditionFailed,
-    /// The storage provider behind the server fails.
+    /// The storage provider of the server failed.
     Provider,
-    /// The server fails.
+    /// The server failed.
     Server,
-    /// The bytes are not the ones their SHA-256 promises.
+    /// The bytes do not match their SHA-256.
     Digest,
-    /// The reply is not one a filestore server gives.
+    /// The reply is not from a filestore server.
     Protocol,
-    /// Reading or writing on this side failed.
+    /// A local read or write failed.
     Io,
+}
+
+/// The reason why the TLS handshake failed. Later versions can add reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TlsProblem {
+    /// The certificate of the server is invalid, or its issuer is not trusted.
+    Certificate,
+    /// The server answered without TLS. Probably it expects `http://`.
+    NotTls,
 }
 
 /// A failed call.
 ///
-/// `Display` is one line fit for people: what happened, what the server said (status, code and
-/// request id), and what to do next.
+/// Branch on [`kind`](Self::kind). The `Display` text is one line for people. The line contains the
+/// failure, the reply of the server (status, code and request id), and a hint. For example:
 ///
 /// ```no_run
 /// use filestore_client::{Client, ErrorKind};
@@ -78,6 +88,7 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     problem: Option<Problem>,
+    tls: Option<TlsProblem>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -87,60 +98,65 @@ impl Error {
         self.0.kind
     }
 
-    /// Says what happened, without status, ids and advice.
+    /// Returns the message without status, ids and hint.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Returns the HTTP status, if a reply came.
+    /// Returns the HTTP status, if the server replied.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// Returns the server's stable code, such as [`ErrorCode::InvalidTransition`].
+    /// Returns the stable code of the server, for example [`ErrorCode::InvalidTransition`].
     pub fn code(&self) -> Option<&ErrorCode> {
         let code = &self.0.problem.as_ref()?.code;
         (!code.as_str().is_empty()).then_some(code)
     }
 
-    /// Returns the name of the field, parameter or key at fault.
+    /// Returns the name of the invalid field, parameter or key.
     pub fn field(&self) -> Option<&str> {
         self.0.problem.as_ref()?.field.as_deref()
     }
 
-    /// Returns the id under which the server logged the request.
+    /// Returns the id of the request in the server's log.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// Returns how long the server asks to wait before the next attempt.
+    /// Returns the time to wait before the next attempt, if the server sets it.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Returns the server's whole problem document (RFC 9457).
+    /// Returns the problem document of the server (RFC 9457).
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.as_ref()
     }
 
-    /// Returns true if the same call may succeed later without anything else being changed.
+    /// Returns the reason why the TLS handshake failed. The kind is then [`ErrorKind::Connect`], and
+    /// another attempt would fail in the same way.
+    pub fn tls_problem(&self) -> Option<TlsProblem> {
+        self.0.tls
+    }
+
+    /// Returns true if the same call might succeed later.
     ///
-    /// That does not make it safe to repeat: an upload without an idempotency key may have been
-    /// stored although its reply was lost.
+    /// A second call is not always safe. For example, the server might have stored an upload
+    /// without an idempotency key although the reply got lost.
     pub fn is_transient(&self) -> bool {
         match self.kind() {
-            ErrorKind::Connect
-            | ErrorKind::Timeout
-            | ErrorKind::Interrupted
-            | ErrorKind::Busy
-            | ErrorKind::Provider => true,
+            ErrorKind::Connect => self.tls_problem().is_none(),
+            ErrorKind::Timeout | ErrorKind::Interrupted | ErrorKind::Busy | ErrorKind::Provider => {
+                true
+            }
             ErrorKind::Server => self.is_gateway_failure(),
-            ErrorKind::Conflict => self.is_running_twin(),
+            ErrorKind::Conflict => self.is_in_progress(),
             _ => false,
         }
     }
 
-    /// Returns true if the request may have been carried out although no reply says so.
+    /// Returns true if the server might have processed the request without a reply.
     pub(crate) fn may_have_arrived(&self) -> bool {
         match self.kind() {
             ErrorKind::Busy => self.code() == Some(&ErrorCode::OutcomeUnknown),
@@ -150,18 +166,20 @@ impl Error {
         }
     }
 
-    /// Returns true if the service says that it did nothing: it is busy, or limits the rate.
+    /// Returns true if the service reports that it did not process the request, because it is busy
+    /// or limits the rate.
     pub(crate) fn changed_nothing(&self) -> bool {
         let says_so = self.code() == Some(&ErrorCode::Busy) || self.status() == Some(429);
         self.kind() == ErrorKind::Busy && self.problem().is_some() && says_so
     }
 
-    /// Returns true if an earlier request with the same idempotency key still runs.
-    pub(crate) fn is_running_twin(&self) -> bool {
+    /// Returns true if an earlier request with the same idempotency key is still running.
+    pub(crate) fn is_in_progress(&self) -> bool {
         self.code() == Some(&ErrorCode::IdempotencyInProgress)
     }
 
-    /// Returns true if a proxy got no valid reply from the server (502), or none in time (504).
+    /// Returns true if a proxy got an invalid reply from the server (502), or no reply in time
+    /// (504).
     fn is_gateway_failure(&self) -> bool {
         matches!(self.status(), Some(502 | 504))
     }
@@ -174,6 +192,7 @@ impl Error {
             request_id: None,
             retry_after: None,
             problem: None,
+            tls: None,
             source: None,
         }))
     }
@@ -186,21 +205,26 @@ impl Error {
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// Makes the error for a failed read or write on this side; `doing` names the operation and its
+    /// Creates the error for a failed local read or write. `doing` names the operation and its
     /// object.
     pub(crate) fn io(doing: &str, source: io::Error) -> Self {
         Self::new(ErrorKind::Io, format!("{doing} failed: {source}")).with_source(source)
     }
 
-    /// Makes the error for a request that got no reply. `peer` names the other side in messages.
+    /// Creates the error for a request without a reply. `peer` is the name of the other side.
     pub(crate) fn transport(peer: &str, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let cause = root_cause(&error);
+        let tls = find_tls_problem(&error);
 
         let (kind, message) = if error.is_builder() {
             (ErrorKind::Invalid, format!("the request cannot be built: {cause}"))
         } else if error.is_connect() {
-            let cause = if error.is_timeout() { "timed out".to_owned() } else { cause };
+            let cause = match tls {
+                _ if error.is_timeout() => "timed out".to_owned(),
+                Some(TlsProblem::NotTls) => "the server does not use TLS on this port".to_owned(),
+                _ => cause,
+            };
             (ErrorKind::Connect, format!("cannot connect to {peer}: {cause}"))
         } else if error.is_timeout() {
             (ErrorKind::Timeout, format!("no reply in time from {peer}"))
@@ -208,7 +232,9 @@ impl Error {
             (ErrorKind::Interrupted, format!("the connection to {peer} broke: {cause}"))
         };
 
-        Self::new(kind, message).with_source(error)
+        let mut failed = Self::new(kind, message);
+        failed.0.tls = tls;
+        failed.with_source(error)
     }
 
     pub(crate) fn with_status(mut self, status: u16) -> Self {
@@ -242,7 +268,7 @@ impl Error {
         self
     }
 
-    /// Wraps the failure in one of another kind and message, as its source.
+    /// Wraps the error as the source of an error with another kind and message.
     pub(crate) fn wrapped(self, kind: ErrorKind, message: impl Into<String>) -> Self {
         let (status, retry_after) = (self.status(), self.retry_after());
         let mut outer = Self::new(kind, message).with_retry_after(retry_after);
@@ -253,18 +279,24 @@ impl Error {
 
     fn advice(&self) -> Option<String> {
         let advice = match self.kind() {
-            ErrorKind::Connect if self.is_refused() => "is the server running?",
-            ErrorKind::Connect => "is the base URL right?",
-            ErrorKind::Unauthorized => "give a valid API key",
-            ErrorKind::Forbidden => "use a key with the scope and organization for it",
+            ErrorKind::Connect if self.tls_problem() == Some(TlsProblem::Certificate) => {
+                "trust the issuer of the certificate with extra_root_certificates"
+            }
+            ErrorKind::Connect if self.tls_problem() == Some(TlsProblem::NotTls) => {
+                "use a base URL with http://"
+            }
+            ErrorKind::Connect if self.is_refused() => "check that the server is running",
+            ErrorKind::Connect => "check the base URL",
+            ErrorKind::Unauthorized => "use a valid API key",
+            ErrorKind::Forbidden => "use a key with the required scope and organization",
             ErrorKind::PreconditionFailed => {
-                "read the file's info again and repeat with its new ETag"
+                "read the info of the file again and retry with the new ETag"
             }
             ErrorKind::Provider => "try again later, or check the provider's configuration",
             ErrorKind::Server if self.is_gateway_failure() => {
-                "is the server behind the proxy running?"
+                "check that the server behind the proxy is running"
             }
-            ErrorKind::Protocol => "is the base URL that of a filestore server?",
+            ErrorKind::Protocol => "check that the base URL belongs to a filestore server",
             ErrorKind::Busy => match self.retry_after() {
                 Some(wait) => return Some(format!("try again in {} s", wait.as_secs())),
                 None => "try again later",
@@ -280,12 +312,22 @@ impl Error {
         Some(format!("allowed: {}", problem.allowed.join(", ")))
     }
 
+    /// Returns true if the server refused the connection or broke it off without a reply, as while
+    /// the server restarts.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Connect => self.is_refused(),
+            ErrorKind::Interrupted => self.status().is_none(),
+            _ => false,
+        }
+    }
+
     fn is_refused(&self) -> bool {
         let mut cause = self.source();
         while let Some(error) = cause {
             if let Some(io) = error.downcast_ref::<io::Error>() {
                 let kind = io.kind();
-                // NotFound: the file of the Unix socket is absent.
+                // NotFound means that the file of the Unix socket is missing.
                 if kind == io::ErrorKind::ConnectionRefused || kind == io::ErrorKind::NotFound {
                     return true;
                 }
@@ -339,14 +381,34 @@ impl From<InvalidId> for Error {
     }
 }
 
-/// For arguments that are ids already: converting them cannot fail.
+/// For arguments that are already ids. The conversion cannot fail.
 impl From<Infallible> for Error {
     fn from(never: Infallible) -> Self {
         match never {}
     }
 }
 
-/// Returns the innermost cause in words: the layers above it only say that something failed.
+/// Finds the failure of the TLS handshake among the causes of an error.
+fn find_tls_problem(error: &reqwest::Error) -> Option<TlsProblem> {
+    let mut cause: Option<&(dyn StdError + 'static)> = error.source();
+    while let Some(found) = cause {
+        match found.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidCertificate(_)) => return Some(TlsProblem::Certificate),
+            Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
+                return Some(TlsProblem::NotTls);
+            }
+            _ => {}
+        }
+        // The error inside an `io::Error` is not its source.
+        cause = match found.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => found.source(),
+        };
+    }
+    None
+}
+
+/// Returns the message of the innermost cause. The outer layers contain no details.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn StdError = error;
     while let Some(inner) = cause.source() {

@@ -1,15 +1,17 @@
 //! A typed async client for a filestore server.
 //!
-//! [`Client`] has a method for every endpoint but the API's own description and `/metrics`. It adds to plain
-//! HTTP:
+//! [`Client`] has a method for every endpoint except `/metrics` and the API description. Compared
+//! with plain HTTP, the client adds:
 //!
-//! - uploads are streamed in bounded memory, carry an idempotency key, and are compared with the
-//!   digest the server stored;
-//! - downloads go on where a broken connection left them, follow the redirect to a storage
-//!   provider without taking the key along, and are checked against the file's SHA-256;
-//! - what is safe to repeat is repeated, with jitter, when the server is out of reach or busy
-//!   ([`RetryPolicy`]);
-//! - an [`Error`] has a [`ErrorKind`] to branch on, and says in one line what to do next.
+//! - **Uploads.** The client streams files in bounded memory, sends an idempotency key, and
+//!   compares the stored digest with the sent bytes.
+//! - **Downloads.** The client resumes broken connections, follows the redirect to a storage
+//!   provider without the API key, and checks the SHA-256 of the file.
+//! - **Retries.** If the server is unreachable or busy, the client retries safe requests with
+//!   jitter. See [`RetryPolicy`].
+//! - **Errors.** [`Error::kind`] tells you the kind of failure, and the message contains a hint.
+//!
+//! For example, upload a photo and save its thumbnail:
 //!
 //! ```no_run
 //! use filestore_client::{Client, Item};
@@ -25,21 +27,24 @@
 //! }
 //! ```
 //!
-//! The types of the wire are [`api`]'s. A later server may send more fields, and words that this
-//! version does not know: neither is an error, and such a word is kept as `Unknown`.
+//! The module [`api`] contains the types of requests and replies. A later server can send more
+//! fields and unknown words. The client ignores such fields and keeps such words as `Unknown`.
 
 mod client;
 mod organization;
 mod upload;
+mod edit;
 mod download;
 mod variant;
 mod sheet;
 mod list;
+mod many;
+mod overview;
 mod sign;
 mod bindings;
 mod providers;
 mod receipt;
-mod admin;
+pub mod admin;
 mod progress;
 mod transport;
 mod digest;
@@ -48,7 +53,7 @@ mod error;
 pub use filestore_core::api;
 pub use filestore_core::api::{
     Disposition, DryRun, ErrorCode, FileId, FileRecord, Fit, InvalidId, ListQuery, OrganizationId,
-    PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
+    OrganizationNumber, PageQuery, PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
 };
 
 pub use admin::Admin;
@@ -56,7 +61,8 @@ pub use bindings::Bindings;
 pub use client::Client;
 pub use client::builder::ClientBuilder;
 pub use download::{Download, Downloaded};
-pub use error::{Error, ErrorKind, Result};
+pub use edit::Edit;
+pub use error::{Error, ErrorKind, Result, TlsProblem};
 pub use organization::{Organization, Place};
 pub use progress::{OnProgress, Progress};
 pub use providers::Providers;

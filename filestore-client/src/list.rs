@@ -1,4 +1,4 @@
-//! Listing records.
+//! Lists of records.
 
 use filestore_core::api::{FileRecord, ListQuery, ListReply};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
@@ -8,11 +8,11 @@ use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::transport::Call;
 
-/// The position between two pages of a listing.
+/// The position between two pages of a list.
 type Position = (Client, ListQuery);
 
 impl Client {
-    /// Lists one page of records.
+    /// Returns one page of records. To get all pages, use [`list_all`](Self::list_all).
     ///
     /// ```no_run
     /// use filestore_client::ListQuery;
@@ -24,18 +24,21 @@ impl Client {
     /// # }
     /// ```
     pub async fn list(&self, query: &ListQuery) -> Result<ListReply> {
-        self.json(Call::repeatable(self.request(Method::GET, &["files"]).query(query))).await
+        self.json(Call::idempotent(self.request(Method::GET, &["files"]).query(query))).await
     }
 
-    /// Lists all records. Fetches a page when its first record is asked for. After an error the
-    /// stream ends.
+    /// Returns a stream of all matching records. The stream fetches each page on demand and ends
+    /// after an error.
+    ///
+    /// For example, print all files of an organization:
     ///
     /// ```no_run
     /// use filestore_client::ListQuery;
     /// use futures_util::TryStreamExt;
     ///
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let mut records = client.list_all(ListQuery::new().limit(1000));
+    /// let query = ListQuery::new().organization_id("42").limit(1000);
+    /// let mut records = client.list_all(query);
     /// while let Some(record) = records.try_next().await? {
     ///     println!("{} {}", record.file_id, record.original_name);
     /// }
@@ -58,7 +61,7 @@ impl Client {
         records.try_flatten().boxed()
     }
 
-    /// Lists one page, and returns its records with the position of the next page.
+    /// Returns the records of one page and the position of the next page.
     async fn list_next(
         self,
         mut query: ListQuery,
@@ -66,7 +69,7 @@ impl Client {
         let page = self.list(&query).await?;
         if page.next_cursor.is_some() && page.next_cursor == query.cursor {
             return Err(Error::protocol(
-                "the listing does not go on: the server repeats its cursor",
+                "the list does not continue: the server repeats its cursor",
             ));
         }
 

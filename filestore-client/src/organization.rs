@@ -1,19 +1,21 @@
-//! The place that uploads go to: an organization, and a part of its application.
+//! The target of uploads: an organization and a sub-system.
 
 use filestore_core::api::{OrganizationId, SubSystem};
 
 use crate::client::Client;
 use crate::error::{Error, Result};
 
-/// An organization on a server; [`Client::organization`] makes one.
+/// An organization on a server, returned by [`Client::organization`].
 #[derive(Debug, Clone)]
 pub struct Organization {
     client: Client,
     id: OrganizationId,
 }
 
-/// A part of an organization's application, which files are uploaded to;
-/// [`Organization::sub_system`] makes one. Cheap to clone, and worth keeping.
+/// The target of uploads: an organization and a sub-system, returned by
+/// [`Organization::sub_system`].
+///
+/// A place is cheap to clone, so keep and reuse it. For example, upload a photo and a batch:
 ///
 /// ```no_run
 /// use filestore_client::{Batch, Client, Item};
@@ -35,8 +37,9 @@ pub struct Place {
 }
 
 impl Client {
-    /// Names the organization that files belong to. A text is checked by the rules of the service,
-    /// else [`ErrorKind::Invalid`](crate::ErrorKind::Invalid); nothing is sent.
+    /// Selects an organization. You do not create organizations first. This sends no request.
+    ///
+    /// Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the text is not a valid id.
     pub fn organization<I>(&self, id: I) -> Result<Organization>
     where
         I: TryInto<OrganizationId>,
@@ -53,8 +56,11 @@ impl Organization {
         &self.id
     }
 
-    /// Names the part of the organization's application. A text is checked by the rules of the
-    /// service, else [`ErrorKind::Invalid`](crate::ErrorKind::Invalid); nothing is sent.
+    /// Selects a sub-system: a part of your application, for example `invoices`. This sends no
+    /// request.
+    ///
+    /// Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the text is not a valid
+    /// name.
     pub fn sub_system<S>(self, name: S) -> Result<Place>
     where
         S: TryInto<SubSystem>,
@@ -71,7 +77,7 @@ impl Place {
         &self.organization_id
     }
 
-    /// Returns the name of the part of the application.
+    /// Returns the name of the sub-system.
     pub fn sub_system(&self) -> &SubSystem {
         &self.sub_system
     }

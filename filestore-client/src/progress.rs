@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-/// The progress of a transfer. A repeated upload starts again at zero; a resumed download does not.
+/// The progress of a transfer. A retried upload starts again at zero. A resumed download continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// File bytes handed to the network, or received, so far.
+    /// Number of sent or received file bytes.
     pub done_bytes: u64,
-    /// File bytes in all, where known.
+    /// Total number of file bytes, if known.
     pub total_bytes: Option<u64>,
 }
 
-/// A callback for the progress of a transfer. It is called often, from the transferring task, and must be quick.
+/// A callback for the progress of a transfer. The transfer calls it often, so it must return
+/// quickly.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Storage providers that take new files.
+//! Storage providers that accept new files.
 
 use filestore_core::api::ProviderReply;
 use reqwest::Method;
@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// The storage providers of a server; [`Client::providers`] gives access to them.
+/// The storage providers of a server, returned by [`Client::providers`].
 ///
 /// ```no_run
 /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -23,17 +23,17 @@ pub struct Providers<'a> {
 }
 
 impl Client {
-    /// Gives access to the storage providers.
+    /// Returns the calls for storage providers.
     pub fn providers(&self) -> Providers<'_> {
         Providers { client: self }
     }
 }
 
 impl Providers<'_> {
-    /// Lists the active storage providers. [`Admin::providers`](crate::Admin::providers) lists the
-    /// inactive ones too.
+    /// Lists the active storage providers. For all providers, see
+    /// [`admin::Providers::list`](crate::admin::Providers::list).
     pub async fn list(self) -> Result<Vec<ProviderReply>> {
         let request = self.client.request(Method::GET, &["storage-providers"]);
-        self.client.json(Call::repeatable(request)).await
+        self.client.json(Call::idempotent(request)).await
     }
 }

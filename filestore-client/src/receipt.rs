@@ -1,4 +1,4 @@
-//! Receipts of purges.
+//! Purge receipts.
 
 use filestore_core::api::{ReceiptKeyReply, SignedReceipt};
 use reqwest::Method;
@@ -8,10 +8,12 @@ use crate::error::Result;
 use crate::transport::Call;
 
 impl Client {
-    /// Asks for the receipt of a purged file: who deleted it, which bytes went from where, and which
-    /// backups still have them. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) until the purge has
-    /// ended. The signature is not looked at: `filestore purge receipt --verify` does that, and
-    /// `filestore_core::receipts::verify_receipt`.
+    /// Returns the receipt of a purged file: the caller who deleted it, the removed bytes, and the
+    /// backups that still contain them.
+    ///
+    /// Fails with [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) before the end of the purge.
+    /// This call does not verify the signature. To verify the receipt, run `filestore purge receipt
+    /// --verify`, or call `filestore_core::receipts::verify_receipt`.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -24,11 +26,11 @@ impl Client {
     /// ```
     pub async fn receipt(&self, file_id: impl AsRef<str>) -> Result<SignedReceipt> {
         let request = self.file_request(Method::GET, file_id.as_ref(), &["receipt"])?;
-        self.json(Call::repeatable(request)).await
+        self.json(Call::idempotent(request)).await
     }
 
-    /// Lists the public keys that verify receipts, the oldest first.
+    /// Lists the public keys that verify receipts, oldest first.
     pub async fn receipt_keys(&self) -> Result<Vec<ReceiptKeyReply>> {
-        self.json(Call::repeatable(self.request(Method::GET, &["receipt-keys"]))).await
+        self.json(Call::idempotent(self.request(Method::GET, &["receipt-keys"]))).await
     }
 }

@@ -1,4 +1,4 @@
-//! Contact sheets: the variants of many files in one picture.
+//! Contact sheets: one image that shows the variants of many files.
 
 use std::pin::Pin;
 
@@ -11,10 +11,11 @@ use crate::error::Result;
 use crate::transport::Call;
 use crate::variant::Variant;
 
-/// The most bytes of a sheet that are read: 16 megapixels take a few megabytes.
+/// Maximum size of a sheet in bytes. A sheet of 16 megapixels needs a few megabytes.
 const LIMIT_BYTES: usize = 64 << 20;
 
-/// A request for a contact sheet; [`Client::sheet`] makes one. Await the request to get the picture.
+/// A request for a contact sheet, returned by [`Client::sheet`]. Await the request to get the
+/// image.
 #[derive(Debug, Clone)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct SheetRequest {
@@ -25,8 +26,10 @@ pub struct SheetRequest {
 }
 
 impl Client {
-    /// Asks for the variants of up to [`MAX_SHEET_FILES`](crate::api::MAX_SHEET_FILES) files in one
-    /// picture, in their order.
+    /// Requests one image that shows up to [`MAX_SHEET_FILES`](crate::api::MAX_SHEET_FILES) files
+    /// in the given order.
+    ///
+    /// For example, get the positions of the images and then the sheet itself:
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -45,27 +48,28 @@ impl Client {
 }
 
 impl SheetRequest {
-    /// Sets the side of a cell, one of [`VARIANT_SIZES`](crate::api::VARIANT_SIZES); 200 otherwise.
+    /// Sets the side of a cell in pixels, one of [`VARIANT_SIZES`](crate::api::VARIANT_SIZES)
+    /// (default 200).
     pub fn size(mut self, size: u32) -> Self {
         self.size = size;
         self
     }
 
-    /// Sets how each picture fills its cell; [`Fit::Cover`] otherwise.
+    /// Sets the way to fit each image into its cell (default [`Fit::Cover`]).
     pub fn fit(mut self, fit: Fit) -> Self {
         self.fit = fit;
         self
     }
 
-    /// Gets the map of the sheet: the place of each picture, or the reason why it is missing.
+    /// Returns the position of each image, or the reason why an image is missing.
     pub async fn map(self) -> Result<SheetMap> {
         let request = self.request().header(ACCEPT, "application/json");
-        self.client.json(Call::repeatable(request)).await
+        self.client.json(Call::idempotent(request)).await
     }
 
     async fn get(self) -> Result<Variant> {
         let request = self.request().header(ACCEPT, "image/webp");
-        let reply = self.client.perform(Call::repeatable(request).limit_bytes(LIMIT_BYTES)).await?;
+        let reply = self.client.perform(Call::idempotent(request).limit_bytes(LIMIT_BYTES)).await?;
         Ok(Variant::from(reply))
     }
 

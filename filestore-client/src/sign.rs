@@ -1,4 +1,4 @@
-//! URLs that work without a key.
+//! Signed URLs.
 
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
 use reqwest::Method;
@@ -8,10 +8,13 @@ use crate::error::Result;
 use crate::transport::Call;
 
 impl Client {
-    /// Asks for a URL under which anybody can read a file until it expires: its content, or a variant of
-    /// it. Equal requests within a few minutes give equal URLs, so that caches recognise them.
+    /// Signs a URL that lets anyone read a file, or a variant of it, until the URL expires.
     ///
-    /// The URL is absolute, except over a Unix socket to a server that does not know its public URL.
+    /// Equal requests within a few minutes return the same URL, so that caches recognize it. If the
+    /// server revokes the client's API key, or the key loses its rights, the URL stops working too.
+    ///
+    /// The URL is absolute. Exception: over a Unix socket, a server without a public URL returns a
+    /// path.
     ///
     /// ```no_run
     /// use filestore_client::api::{Fit, SignRequest};
@@ -32,8 +35,11 @@ impl Client {
         self.signed(call).await
     }
 
-    /// Asks for a URL to which anybody can upload one file until it expires, as a form with the field
-    /// `file`. Owner, type and largest size of the file are those that are asked for here.
+    /// Signs a URL that lets anyone upload one file until the URL expires. The upload is a form
+    /// with the field `file`.
+    ///
+    /// The request fixes the organization, the media type and the maximum size. If the server
+    /// revokes the client's API key or erases the organization, the URL stops working too.
     ///
     /// ```no_run
     /// use filestore_client::api::SignUploadRequest;
@@ -50,7 +56,7 @@ impl Client {
     }
 
     async fn signed(&self, request: reqwest::RequestBuilder) -> Result<SignedUrlReply> {
-        let mut reply: SignedUrlReply = self.json(Call::repeatable(request)).await?;
+        let mut reply: SignedUrlReply = self.json(Call::idempotent(request)).await?;
         if let Some(base) = &self.settings().reachable_base
             && reply.url.starts_with('/')
         {

@@ -1,4 +1,4 @@
-//! Gallery variants of images.
+//! Variants of images.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,23 +13,24 @@ use crate::error::{Error, Result};
 use crate::transport::Call;
 use crate::transport::reply::{Received, header};
 
-/// The most bytes of a variant that are read, as many as an animated one may have. An original of up to 1000 pixels a side comes as it
-/// is; uncompressed that is at most 8 MB, and metadata may come on top.
+/// Maximum size of a variant in bytes: the limit of an animated variant. A small original can be
+/// the variant itself. With up to 1000 pixels per side, it has at most 8 MB without compression,
+/// plus metadata.
 const LIMIT_BYTES: usize = 64 << 20;
 
-/// A variant, as the server sent it.
+/// A variant of an image.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Variant {
-    /// Bytes of the picture.
+    /// Bytes of the image.
     pub bytes: Bytes,
-    /// Media type: `image/webp`, or the original's type if it is small enough already.
+    /// Media type: `image/webp`, or the type of the original if the original is small enough.
     pub content_type: String,
     /// ETag, for [`VariantRequest::if_changed`].
     pub etag: Option<String>,
 }
 
-/// A request for a variant; [`Client::variant`] makes one. Await the request to get the variant.
+/// A request for a variant, returned by [`Client::variant`]. Await the request to get the variant.
 #[derive(Debug, Clone)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct VariantRequest {
@@ -41,8 +42,10 @@ pub struct VariantRequest {
 }
 
 impl Client {
-    /// Asks for the square variant of an image with sides of `size` pixels, one of
+    /// Requests a square variant of an image. `size` is the side in pixels, one of
     /// [`VARIANT_SIZES`](crate::api::VARIANT_SIZES).
+    ///
+    /// For example, get a cropped thumbnail and a large variant with the whole image:
     ///
     /// ```no_run
     /// use filestore_client::Fit;
@@ -63,14 +66,17 @@ impl Client {
 }
 
 impl VariantRequest {
-    /// Sets how the picture fits the square; [`Fit::Cover`] otherwise.
+    /// Sets the way to fit the image into the square (default [`Fit::Cover`]).
     pub fn fit(mut self, fit: Fit) -> Self {
         self.fit = fit;
         self
     }
 
-    /// Asks for all frames of an animation, in an animated WebP; a picture that does not move gives its
-    /// still variant. A server on which they are not switched on refuses it with 400.
+    /// Requests all frames of an animation as an animated WebP. For a still image, you get the
+    /// still variant.
+    ///
+    /// If the server does not support animated variants, the call fails with
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid).
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -84,7 +90,7 @@ impl VariantRequest {
         self
     }
 
-    /// Gets the variant, or `None` if it is still the one with this ETag.
+    /// Returns the variant, or `None` for an unchanged ETag.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -121,7 +127,7 @@ impl VariantRequest {
         if let Some(etag) = etag {
             request = request.header(IF_NONE_MATCH, etag);
         }
-        self.client.perform(Call::repeatable(request).limit_bytes(LIMIT_BYTES)).await
+        self.client.perform(Call::idempotent(request).limit_bytes(LIMIT_BYTES)).await
     }
 }
 

@@ -16,18 +16,21 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use filestore_core::domain::clock::Timestamp;
-use filestore_core::domain::config::Durability;
-use filestore_core::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
-use filestore_core::domain::lifecycle::FileState;
-use filestore_core::domain::listing::{ListFilter, ListPosition};
-use filestore_core::domain::path::BlobKey;
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::domain::record::{Blob, FileRecord};
-use filestore_core::domain::scope::Scope;
-use filestore_core::domain::status::{Location, Status};
-use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{BindingSeen, Files as _, InsertFiles, Inserted};
+use filestore_core::internals::domain::access::scope::Scope;
+use filestore_core::internals::domain::config::Durability;
+use filestore_core::internals::domain::file::lifecycle::FileState;
+use filestore_core::internals::domain::file::listing::{ListFilter, ListPosition};
+use filestore_core::internals::domain::file::path::BlobKey;
+use filestore_core::internals::domain::file::record::{Blob, FileRecord};
+use filestore_core::internals::domain::file::status::{Location, Status};
+use filestore_core::internals::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
+use filestore_core::internals::domain::provider::ProviderCode;
+use filestore_core::internals::domain::report::erasure::Era;
+use filestore_core::internals::domain::time::clock::Timestamp;
+use filestore_core::internals::metadata::sqlite::SqliteMetadata;
+use filestore_core::internals::metadata::{
+    BindingSeen, Files as _, InsertFiles, Inserted, Listing as _,
+};
 
 const ORGANIZATIONS: u64 = 20;
 
@@ -156,6 +159,7 @@ fn insert_of(records: Vec<FileRecord>) -> InsertFiles {
         quota_files: None,
         idempotency: None,
         permit: None,
+        era: Era::default(),
     }
 }
 

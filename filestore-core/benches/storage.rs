@@ -15,11 +15,11 @@ use std::thread;
 use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use filestore_core::domain::clock::Timestamp;
-use filestore_core::domain::config::Durability;
-use filestore_core::domain::id::BlobId;
-use filestore_core::domain::path::BlobKey;
-use filestore_core::storage::{DataDir, LocalOptions, LocalStore};
+use filestore_core::internals::domain::config::Durability;
+use filestore_core::internals::domain::file::path::BlobKey;
+use filestore_core::internals::domain::id::BlobId;
+use filestore_core::internals::domain::time::clock::Timestamp;
+use filestore_core::internals::storage::{DataDir, LocalOptions, LocalStore};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

@@ -1,26 +1,24 @@
-//! A gallery variant from a photograph: the engine's way, and the plain way beside it (`image`
-//! decodes, `image` resizes with Lanczos3, libwebp encodes at its default method).
+//! Gallery variants and sheets from the engine: made, and asked for again. `filestore-pictures` has the benches of
+//! the pictures alone.
 //!
 //! Run with `cargo bench -p filestore-core --bench variant`.
 
 use std::fs::File;
-use std::io::{Cursor, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use divan::{Bencher, black_box};
-use filestore_core::domain::clock::Timestamp;
-use filestore_core::domain::config::VariantConfig;
-use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::domain::sheet::SheetGrid;
-use filestore_core::variant::{
+use divan::Bencher;
+use filestore_core::internals::domain::config::VariantConfig;
+use filestore_core::internals::domain::file::sheet::SheetGrid;
+use filestore_core::internals::domain::id::{FileId, Sha256};
+use filestore_core::internals::domain::time::clock::Timestamp;
+use filestore_core::internals::variant::{
     CellSource, Fit, Motion, SheetKey, Source, Variant, VariantEngine, VariantKey, VariantSize,
-    render,
 };
+use image::ExtendedColorType;
 use image::codecs::jpeg::JpegEncoder;
-use image::imageops::FilterType;
-use image::{ExtendedColorType, ImageReader};
 
 const WIDTH: u32 = 2725;
 const HEIGHT: u32 = 2225;
@@ -101,35 +99,6 @@ async fn make(engine: &VariantEngine, key: VariantKey, photo: &Path) -> Variant 
     engine.get(key, source).await.expect("a variant")
 }
 
-/// Smooth pictures of 1000 pixels and more, flat enough for a lossless file to be thought of, and far
-/// smaller as lossy ones: the look at a sample is all that it may cost.
-#[divan::bench(args = ["400", "1000"], max_time = Duration::from_secs(6))]
-fn smooth(bencher: Bencher, size: &str) {
-    let size = VariantSize::from_path(size, size).expect("an allowed size");
-    let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(&SMOOTH).expect("writing the picture");
-
-    let config = VariantConfig::default();
-    bencher.bench(|| render(&file, &[(size, Fit::Cover)], &config).expect("a variant"));
-}
-
-/// A JPEG of 15 megapixels whose shades change slowly.
-static SMOOTH: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let (width, height) = (5000, 3000);
-    let shade = |at: u32, whole: u32, most: u32| {
-        u8::try_from(20 + at * most / whole).expect("at most 20 and `most`")
-    };
-    let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-    let rgb: Vec<u8> = points
-        .flat_map(|(x, y)| [shade(x, width, 90), shade(y, height, 60), shade(x + y, 8000, 50)])
-        .collect();
-
-    let mut bytes = Vec::new();
-    let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 90);
-    encoder.encode(&rgb, width, height, ExtendedColorType::Rgb8).expect("encoding into memory");
-    bytes
-});
-
 /// The cells of the sheet that is measured.
 const CELLS: usize = 100;
 
@@ -143,25 +112,6 @@ fn sheet(bencher: Bencher) {
     runtime.block_on(engine.sheet(key.clone(), cells.clone())).expect("a sheet");
 
     bencher.bench(|| runtime.block_on(engine.sheet(key.clone(), cells.clone())).expect("a sheet"));
-}
-
-/// The same sheet's pixels, encoded alone with the settings of variants.
-#[divan::bench(max_time = Duration::from_secs(10))]
-fn sheet_encoded_alone(bencher: Bencher) {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let directory = tempfile::tempdir().expect("a directory");
-    let (engine, key, cells) = page(directory.path());
-    let sheet = runtime.block_on(engine.sheet(key, cells)).expect("a sheet");
-    let pixels = image::load_from_memory(&sheet.webp).expect("a WebP").into_rgb8();
-
-    let mut config = webp::WebPConfig::new().expect("this version of libwebp");
-    (config.quality, config.method) = (80.0, 2);
-    (config.sns_strength, config.filter_strength) = (60, 90);
-    bencher.bench(|| {
-        let encoder = webp::Encoder::from_rgb(&pixels, pixels.width(), pixels.height());
-        black_box(encoder.encode_advanced(&config).expect("a WebP").to_vec())
-    });
 }
 
 /// The same sheet, asked for again.
@@ -215,17 +165,4 @@ fn page_in(directory: &Path, config: VariantConfig) -> (VariantEngine, SheetKey,
     let grid = SheetGrid::new(CELLS, VariantSize::try_from(200).expect("a size")).expect("a grid");
     let files = cells.iter().flatten().map(|(key, _)| (key.file_id, Some(key.sha256))).collect();
     (engine, SheetKey { grid, fit: Fit::Cover, files }, cells)
-}
-
-#[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]
-fn plain(bencher: Bencher, size: &str) {
-    let side: u32 = size.parse().expect("a number");
-    bencher.bench(|| {
-        let reader =
-            ImageReader::new(Cursor::new(&PHOTO[..])).with_guessed_format().expect("in memory");
-        let small =
-            reader.decode().expect("a photograph").resize_to_fill(side, side, FilterType::Lanczos3);
-        let small = small.into_rgb8();
-        black_box(webp::Encoder::from_rgb(&small, side, side).encode(80.0).to_vec())
-    });
 }

@@ -1,5 +1,5 @@
-//! File storage for organizations, as a library: durable uploads, atomic batches, a lifecycle from
-//! temporary to ready, gallery variants of images, soft purge. No server and no HTTP: metadata in
+//! Stores your customers' files from inside your program: durable uploads, atomic batches,
+//! thumbnails, deletes that you can undo, checks and backups. You need no server. Records are in
 //! SQLite and bytes on the local disk, in one directory.
 //!
 //! ```
@@ -16,10 +16,13 @@
 //! // Any `AsyncRead` can be uploaded. When `upload` returns, bytes and record survive a power cut.
 //! let new = NewUpload::new("42".parse()?, "gallery".parse()?).with_name("hello.txt");
 //! let record = store.upload(new, &b"hello"[..]).await?;
-//! assert_eq!(store.read(record.file_id, &Scope::All).await?, "hello");
 //!
-//! // Deleting hides a file at once; its bytes go in the background.
-//! store.delete(record.file_id, &Scope::All).await?;
+//! // A scope names the organizations whose files a call finds. `Scope::All` names all of them.
+//! let files = store.scoped(&Scope::All);
+//! assert_eq!(files.read(record.file_id).await?, "hello");
+//!
+//! // A deleted file is hidden at once. The workers remove its bytes a day later.
+//! files.delete(record.file_id).await?;
 //!
 //! workers.stop(std::time::Duration::from_secs(30)).await;
 //! store.close().await;
@@ -31,47 +34,61 @@
 //!
 //! # Where to go from here
 //!
-//! | for | see |
+//! | you want to | see |
 //! |---|---|
-//! | everyday work: upload, read, list, variants, delete | [`FileStore`] |
-//! | options | [`FileStoreBuilder`], [`StoreConfig`], [`config`] |
-//! | background work | [`Workers`] |
-//! | what went wrong | [`Error`], [`ErrorKind`] |
-//! | uploads in steps, idempotency keys, quotas | [`FileStore::uploads`], [`uploads`] |
-//! | sheets, sizes, converters | [`FileStore::variant`], [`FileStore::sheet`], [`variants`] |
-//! | URLs that work without a key | [`FileStore::signing`], [`signing`] |
-//! | where an organization's files go | [`FileStore::bindings`], [`bindings`] |
-//! | keys, for whoever serves a store over a network | [`FileStore::keys`], [`keys`] |
-//! | purge, sync, migration, providers, checks, backups | [`FileStore::admin`], [`admin`] |
-//! | proof that a purged file is gone | [`FileStore::receipts`], [`receipts`] |
+//! | upload files | [`FileStore::upload`], [`FileStore::batch`] |
+//! | read, list, change and delete files of an organization, or of all | [`FileStore::scoped`], [`Files`] |
+//! | set options | [`FileStoreBuilder`], [`StoreConfig`], [`config`] |
+//! | run background work | [`Workers`] |
+//! | handle errors | [`Error`], [`ErrorKind`] |
+//! | upload in steps, with idempotency keys and quotas | [`FileStore::uploads`], [`uploads`] |
+//! | choose sizes, make contact sheets, run converters | [`Files::variant`], [`Files::sheet`], [`variants`] |
+//! | hand out URLs that work without a key | [`Files::sign`], [`FileStore::signing`], [`signing`] |
+//! | choose the provider for an organization's files | [`FileStore::bindings`], [`bindings`] |
+//! | serve files over a network | [`FileStore::serving`], [`ServedFiles`] |
+//! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
+//! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
+//! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |
 //!
-//! The names of everyday work are at the root of the crate; the types of each other group of calls are in a
-//! module of the same name.
+//! Import everyday names from the root. Types of a group of calls are in the module with the name
+//! of the group, for example [`admin`].
+//!
+//! # File modes
+//!
+//! The store creates files for their owner only: mode 0600, directories 0700. The store does not
+//! change the umask, because the umask belongs to the whole process. Files at an `fs` provider
+//! follow the umask. If other accounts must not read them, set the umask to 077 when your program
+//! starts. `FileStore::open` refuses a data directory if another account owns the directory or can
+//! write to it.
 //!
 //! # Features
 //!
-//! `store` (default) is the store itself; `s3` (default), `azblob` and `gcs` are kinds of providers.
-//! With only `api` the crate is the wire contract: the serde types of the HTTP API, and nothing that
-//! touches a disk.
+//! - `store` (default): the store itself.
+//! - `pictures` (default): variants, sheets, placeholders. This feature builds libwebp.
+//! - `converters` (default): previews of other files, by commands in a sandbox.
+//! - `s3` (default), `azblob`, `gcs`: kinds of providers.
+//! - `postgres`: records in PostgreSQL.
+//! - `api` alone: the types of the HTTP API, without code that touches a disk.
 //!
 //! # Inside
 //!
-//! The modules below are private. The feature `internals` makes them public for the project's own
-//! benches, fuzz targets and white-box tests; it promises no stability at all.
+//! The modules below are private, except `api` and `config_file`. The feature `internals` exports them again
+//! in the module `internals`, for benches, fuzz targets and white-box tests of this project. These items can
+//! change in every version.
 //!
-//! The strata, each of which may use those below it (adapters never each other):
+//! Each layer can use the layers below. `metadata`, `storage` and `variant` never use each other:
 //!
 //! | module | contents |
 //! |---|---|
 //! | `worker` | background work: purge, expiry, sync, migration, upkeep |
-//! | `service` | [`FileStore`]: the use cases, one file each |
-//! | `metadata` | all SQL behind one trait |
-//! | `storage` | the data directory and its blobs, and the registry of providers |
-//! | `variant` | all pixels |
+//! | `service` | [`FileStore`] and its handles: the use cases |
+//! | `metadata` | all SQL, behind one trait |
+//! | `storage` | the data directory, its blobs, and the registry of providers |
+//! | `variant` | pictures |
 //! | `config_file` | the store's part of the configuration file |
-//! | `tasks` | where work runs; in tests, a simulation on one thread |
-//! | `domain` | ids, states, paths, limits, errors: pure, no I/O |
-//! | `api` | the wire contract; `api::convert` is the only bridge from the domain to it |
+//! | `api` | the types of the HTTP API. `api::convert` is the only bridge between `domain` and `api` |
+//! | `domain` | ids, states, paths, limits, errors, without I/O |
+//! | `tasks` | tasks, blocking work and random numbers, which tests can simulate |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
@@ -81,7 +98,7 @@
         unreachable_pub,
         unused_imports,
         rustdoc::private_intra_doc_links,
-        reason = "the strata are whole; what only benches and white-box tests call needs `internals`"
+        reason = "each layer is complete, and only benches and white-box tests call the `internals`"
     )
 )]
 
@@ -90,93 +107,115 @@ pub mod api;
 
 #[cfg(feature = "store")]
 pub mod config_file;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod domain;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+
+#[cfg(feature = "store")]
 mod domain;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod metadata;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+#[cfg(feature = "store")]
 mod metadata;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod service;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+#[cfg(feature = "store")]
 mod service;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod storage;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+#[cfg(feature = "store")]
 mod storage;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod tasks;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+#[cfg(feature = "store")]
 mod tasks;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod variant;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+#[cfg(feature = "store")]
 mod variant;
-#[cfg(all(feature = "store", feature = "internals"))]
-pub mod worker;
-#[cfg(all(feature = "store", not(feature = "internals")))]
+#[cfg(feature = "store")]
 mod worker;
+
+/// The strata, for the project's own benches, fuzz targets and white-box tests. No stability promised.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub mod domain {
+        pub use crate::domain::*;
+    }
+    pub mod metadata {
+        pub use crate::metadata::*;
+    }
+    pub mod service {
+        pub use crate::service::*;
+    }
+    pub mod storage {
+        pub use crate::storage::*;
+    }
+    pub mod tasks {
+        pub use crate::tasks::*;
+    }
+    pub mod variant {
+        pub use crate::variant::*;
+    }
+    pub mod worker {
+        pub use crate::worker::*;
+    }
+}
 
 /// Rules that servers and clients of a store share with it: names and types that come over the wire, and
 /// how stored bytes are served to browsers.
 #[cfg(feature = "store")]
 pub mod web {
-    pub use crate::domain::{media, serving};
+    pub use crate::domain::file::{media, serving};
 }
 
 #[cfg(feature = "store")]
 pub use self::{
     domain::{
-        clock::{Clock, ManualClock, Timestamp},
+        access::scope::Scope,
         config::{Durability, Limits, StoreConfig},
-        custom_metadata::CustomMetadata,
-        disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
+        file::{
+            custom_metadata::CustomMetadata,
+            disposition::Disposition,
+            lifecycle::FileState,
+            listing::ListFilter,
+            path::BlobKey,
+            record::{Blob, Deletion, Dimensions, FileRecord, Thumbhash},
+            status::{Location, PurgeStatus, Status, SyncStatus},
+            usage::{KnownOrganization, Stored, SubSystemUsage, Usage},
+        },
         id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, SubSystem},
-        lifecycle::FileState,
-        listing::ListFilter,
-        path::BlobKey,
+        patch::{MetadataPatch, Patch},
         provider::{Provider, ProviderCode},
-        record::{Blob, Dimensions, FileRecord, Thumbhash},
-        scope::Scope,
-        status::{Location, PurgeStatus, Status, SyncStatus},
-        usage::{Stored, Usage},
+        time::clock::{Clock, ManualClock, Timestamp},
     },
     service::{
-        BatchItem, ByteStream, Change, Changed, Edit, FilePage, FileStore, FileStoreBuilder,
-        IfMatch, ListRequest, NewBatch, NewUpload, Opened, Preconditions, Replacement,
+        BatchItem, ByteStream, Change, Changed, Edit, FilePage, FileStore, FileStoreBuilder, Files,
+        IfMatch, ListRequest, NewBatch, NewUpload, Opened, Page, PageRequest, Preconditions,
+        Replacement, ServedFiles,
     },
     storage::{DataDir, LocalBlob, SendFile},
     variant::Fit,
     worker::Workers,
 };
 
-/// Work for who runs a store: purge, sync, migration, checks, backups, providers, and what their reports say.
+/// Work of an operator: purge, sync, migration, checks, backups, providers, and the reports of this
+/// work.
 #[cfg(feature = "store")]
 pub mod admin {
-    pub use crate::domain::{
-        backlog::{ProviderBacklog, Waiting},
-        backup::{
-            BackupOptions, BackupReport, BlobFault, BlobProblem, PruneReport, RestoreReport,
-            RestoredAs, Selection, SnapshotBytes, SnapshotClouds, SnapshotInfo, VerifyReport,
-        },
-        damage::{Damage, DamagedRow},
-        erasure::{EraseReceipt, ErasedPlace, Removed},
-        fsck::{
-            Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
-            FsckRunning, FsckStart, FsckStatus, FsckSummary,
-        },
-        id::{DestinationId, SnapshotId, StoreId},
-        load::{Load, QueueLoad, VariantLoad},
-        overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished},
-        provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth},
-        report::{
-            MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus,
-            MigrateVerifyReport, ProviderInfo, PurgeReport, SyncReport, SyncStatusReport,
-            WorkFailure,
-        },
+    pub use crate::domain::file::damage::{Damage, DamagedRow};
+    pub use crate::domain::id::{DestinationId, SnapshotId, StoreId};
+    pub use crate::domain::provider::backlog::{ProviderBacklog, Waiting};
+    pub use crate::domain::provider::health::{
+        BreakerHealth, BreakerState, ProviderFault, ProviderHealth,
+    };
+    pub use crate::domain::report::backup::{
+        BackupOptions, BackupReport, BlobFault, BlobProblem, LastBackup, PruneReport,
+        RestoreOptions, RestoreReport, RestoredAccess, RestoredAs, RestoredKeys, Selection,
+        SnapshotBytes, SnapshotClouds, SnapshotInfo, VerifyReport,
+    };
+    pub use crate::domain::report::erasure::{EraseReceipt, ErasedPlace, MayReturn, Removed};
+    pub use crate::domain::report::fsck::{
+        Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
+        FsckRunning, FsckStart, FsckStatus, FsckSummary,
+    };
+    pub use crate::domain::report::load::{Load, QueueLoad, VariantLoad};
+    pub use crate::domain::report::overview::{
+        Advice, DiskSpace, Overview, ProviderStatus, Unfinished,
+    };
+    pub use crate::domain::report::{
+        MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus,
+        MigrateVerifyReport, ProviderInfo, PurgeOptions, PurgeReport, PurgeWhen, Schema,
+        SyncReport, SyncStatusReport, WorkFailure,
     };
     pub use crate::service::{Health, Reloaded};
     pub use crate::storage::{CheckOutcome, CheckStep, ProviderCheck};
@@ -187,10 +226,10 @@ pub mod admin {
     };
 }
 
-/// Bindings of organizations to providers.
+/// The choice of a provider for each organization.
 #[cfg(feature = "store")]
 pub mod bindings {
-    pub use crate::domain::binding::{Binding, BindingChange, NewBinding};
+    pub use crate::domain::provider::binding::{Binding, BindingChange, NewBinding};
     pub use crate::service::Bindings;
 }
 
@@ -204,61 +243,62 @@ pub mod config {
         },
         provider::{OptionValue, ProviderConfig},
     };
-    pub use crate::storage::ProviderRegistry;
+    pub use crate::storage::{ProviderRegistry, warn_of_others};
 }
 
-/// Keys of the API, for whoever serves a store over a network.
+/// API keys, for servers that you build on a store.
 #[cfg(feature = "store")]
 pub mod keys {
-    pub use crate::domain::{
-        id::KeyId,
-        key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
+    pub use crate::domain::access::key::{
+        ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey,
     };
-    pub use crate::service::{Keys, Recency};
+    pub use crate::domain::id::KeyId;
+    pub use crate::service::{Keys, Recency, SharedStore};
 }
 
-/// Receipts of purges, and what they say.
+/// Purge receipts: signed statements that a deleted file is gone.
 #[cfg(feature = "store")]
 pub mod receipts {
-    pub use crate::domain::{
-        receipt::{
-            AwaitedBlob, Content, DeletedBy, HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile,
-            RemovedBlob,
-        },
-        receipt_key::{ReceiptKeyInfo, SignedReceipt, VerifiedReceipt, verify_receipt},
+    pub use crate::domain::report::receipt::{
+        AwaitedBlob, Content, DeletedBy, HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile,
+        RemovedBlob,
+    };
+    pub use crate::domain::report::receipt_key::{
+        ReceiptKeyInfo, SignedReceipt, VerifiedReceipt, verify_receipt,
     };
     pub use crate::service::Receipts;
 }
 
-/// URLs that work without a key.
+/// Signed URLs, which work without a key.
 #[cfg(feature = "store")]
 pub mod signing {
-    pub use crate::domain::{
-        signature::{SignedMethod, SigningSecret},
-        signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit},
+    pub use crate::domain::access::signature::{SignedMethod, SigningSecret};
+    pub use crate::domain::access::signed_url::{
+        SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit, VerifiedUrl,
     };
     pub use crate::service::Signing;
     pub use crate::storage::PresignMethod;
 }
 
-/// Uploads in steps: receive first, commit later; idempotency keys, quotas.
+/// Uploads in steps: claims, bytes, commit. Start with [`UploadSession`](uploads::UploadSession).
 #[cfg(feature = "store")]
 pub mod uploads {
-    pub use crate::domain::reply::StoredReply;
+    pub use crate::domain::file::reply::StoredReply;
+    pub use crate::domain::report::erasure::Era;
     pub use crate::service::{
-        GivenName, IdempotencyGuard, PartHints, PermitGuard, QuotaReservation, Uploaded, Uploads,
+        GivenName, IdempotencyKey, PartHints, ReplacementClaims, UploadClaims, UploadSession,
+        Uploaded, Uploads,
     };
-    pub use crate::storage::{StagedBlob, StagingWriter};
 }
 
-/// Reduced pictures, sheets of them, and the launcher of converters.
+/// Variants (WebP images of stored images), contact sheets, and the launcher of converters.
 #[cfg(feature = "store")]
 pub mod variants {
-    pub use crate::domain::sheet::{SheetGrid, SheetPlace};
+    pub use crate::domain::file::sheet::{SheetGrid, SheetPlace};
     pub use crate::service::VariantRequest;
-    pub use crate::variant::{
-        LAUNCHER_ARGUMENT, Motion, Sheet, SheetCell, Variant, VariantKey, VariantSize, launch,
-    };
+    #[cfg(feature = "converters")]
+    pub use crate::variant::{LAUNCHER_ARGUMENT, launch};
+    pub use crate::variant::{Motion, Sheet, SheetCell, Variant, VariantKey, VariantSize};
 }
 
 /// Compiles the README's example.

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use filestore_core::domain::config::StoreConfig;
-use filestore_core::domain::scope::Scope;
-use filestore_core::domain::status::{PurgeStatus, Status, SyncStatus};
-use filestore_core::service::{
-    BatchItem, Change, GivenName, ListRequest, NewBatch, NewUpload, Replacement, Uploaded,
+use filestore_core::admin::{NoProgress, PurgeOptions, PurgeWhen};
+use filestore_core::uploads::{GivenName, IdempotencyKey, UploadClaims, UploadSession, Uploaded};
+use filestore_core::{
+    BatchItem, ErrorKind, FileStore, ListRequest, NewBatch, NewUpload, PurgeStatus, Scope, Status,
+    StoreConfig, SyncStatus,
 };
-use filestore_core::worker::NoProgress;
-use filestore_core::{ErrorKind, FileStore};
 
 fn new(name: &str) -> NewUpload {
     NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap()).with_name(name)
@@ -33,8 +31,8 @@ fn files_below(dir: &Path) -> usize {
         .sum()
 }
 
-async fn replacement(store: &FileStore, bytes: &'static [u8]) -> Replacement {
-    Replacement::new(store.uploads().stage_bytes(bytes.into()).await.unwrap())
+async fn begin(store: &FileStore, bytes: u64) -> filestore_core::Result<UploadSession> {
+    store.uploads().begin(UploadClaims::new("acme".parse().unwrap()).with_bytes(bytes)).await
 }
 
 #[tokio::test]
@@ -48,32 +46,35 @@ async fn an_upload_is_there_after_the_store_was_opened_again() {
     first.close().await;
     drop(first);
     let again = store(dir.path()).await;
-    assert_eq!(*again.record(record.file_id, &Scope::All).await.unwrap(), record);
-    assert_eq!(again.read(record.file_id, &Scope::All).await.unwrap(), "hello");
+    assert_eq!(*again.scoped(&Scope::All).record(record.file_id).await.unwrap(), record);
+    assert_eq!(again.scoped(&Scope::All).read(record.file_id).await.unwrap(), "hello");
 }
 
 #[tokio::test]
 async fn a_batch_is_all_or_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
-    let mut items = Vec::new();
+    let mut session = begin(&store, 0).await.unwrap();
     for index in [7, 3] {
-        let staged = store.uploads().stage_bytes(format!("item {index}").into()).await.unwrap();
-        items.push((BatchItem::new(index), staged));
+        session.begin_item(index).await.unwrap();
+        session.write(format!("item {index}").into()).await.unwrap();
     }
     let batch = || NewBatch::new("acme".parse().unwrap(), "docs".parse().unwrap());
-    let Uploaded::New(records) = store.uploads().commit_batch(batch(), items).await.unwrap() else {
+    let items = [7, 3].map(BatchItem::new).into();
+    let Uploaded::New(records) = session.commit_batch(batch(), items).await.unwrap() else {
         panic!("nothing to replay")
     };
     let mut texts = Vec::new();
     for record in &records {
-        texts.push(store.read(record.file_id, &Scope::All).await.unwrap());
+        texts.push(store.scoped(&Scope::All).read(record.file_id).await.unwrap());
     }
     assert_eq!(texts, ["item 3", "item 7"], "answered in ascending order of the index");
 
-    let staged = store.uploads().stage_bytes("x".into()).await.unwrap();
+    let mut session = begin(&store, 0).await.unwrap();
+    session.begin_item(9).await.unwrap();
+    session.write("x".into()).await.unwrap();
     let bad = BatchItem::new(9).with_given(GivenName::named("a\nb"));
-    let error = store.uploads().commit_batch(batch(), vec![(bad, staged)]).await.unwrap_err();
+    let error = session.commit_batch(batch(), vec![bad]).await.unwrap_err();
     assert_eq!(error.details().item, Some(9));
     assert_eq!(error.details().field.as_deref(), Some("original_name"));
     let shown = filestore_core::api::field_name(&error);
@@ -89,12 +90,12 @@ async fn a_replace_swaps_the_blob_and_the_old_one_goes_after_its_grace() {
     config.blob_grace = std::time::Duration::ZERO;
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
     let record = store.upload(new("a.txt"), &b"old"[..]).await.unwrap();
-    let change = Change::Replace(replacement(&store, b"new bytes").await);
-    let changed = store.change(record.file_id, &Scope::All, change, None).await.unwrap();
+    let changed =
+        store.scoped(&Scope::All).replace(record.file_id, &b"new bytes"[..]).await.unwrap();
     assert_eq!(changed.record.version, 2);
     assert_ne!(changed.record.blob.key, record.blob.key);
     assert_eq!(changed.record.original_name, "a.txt");
-    assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "new bytes");
+    assert_eq!(store.scoped(&Scope::All).read(record.file_id).await.unwrap(), "new bytes");
     let report = store.admin().purge(&NoProgress).await.unwrap();
     assert_eq!((report.blobs_removed, report.purged), (1, 0));
     store.close().await;
@@ -106,15 +107,17 @@ async fn a_deleted_file_is_gone_at_once_and_its_bytes_after_the_purge() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
     let id = store.upload(new("a.txt"), &b"bytes"[..]).await.unwrap().file_id;
-    store.delete(id, &Scope::All).await.unwrap();
-    let deleted = store.delete(id, &Scope::All).await.unwrap();
+    store.scoped(&Scope::All).delete(id).await.unwrap();
+    let deleted = store.scoped(&Scope::All).delete(id).await.unwrap();
     assert_eq!(deleted.state.purge(), Some(PurgeStatus::SystemPurge));
-    assert_eq!(store.read(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap_err().kind(), ErrorKind::NotFound);
     let plan = store.admin().purge_plan().await.unwrap();
-    assert_eq!((plan.purged, plan.purged_bytes), (1, 5));
-    let report = store.admin().purge(&NoProgress).await.unwrap();
+    assert_eq!((plan.purged, plan.waiting_bytes), (0, 5), "it can be restored for a day");
+    let mut options = PurgeOptions::default();
+    options.when = PurgeWhen::Now;
+    let report = store.admin().purge_with(&options, &|| false, &NoProgress).await.unwrap();
     assert_eq!((report.purged, report.failures.len()), (1, 0));
-    assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.scoped(&Scope::All).info(id).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(files_below(&dir.path().join("blobs")), 0);
 }
 
@@ -123,11 +126,12 @@ async fn a_temp_file_expires_into_a_purge() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = StoreConfig::default();
     config.temp_ttl = std::time::Duration::ZERO;
+    config.purge_grace = std::time::Duration::ZERO;
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
     let id = store.upload(new("a.txt").temp(), &b"bytes"[..]).await.unwrap().file_id;
     let report = store.admin().purge(&NoProgress).await.unwrap();
     assert_eq!((report.expired, report.purged), (1, 1));
-    assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.scoped(&Scope::All).info(id).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -135,11 +139,11 @@ async fn restore_brings_a_file_back_until_the_purge_claims_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
     let record = store.upload(new("a.txt"), &b"bytes"[..]).await.unwrap();
-    store.delete(record.file_id, &Scope::All).await.unwrap();
-    let restored = store.restore(record.file_id, &Scope::All).await.unwrap();
+    store.scoped(&Scope::All).delete(record.file_id).await.unwrap();
+    let restored = store.scoped(&Scope::All).restore(record.file_id).await.unwrap();
     assert_eq!(restored.state, record.state);
-    assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "bytes");
-    let again = store.restore(record.file_id, &Scope::All).await.unwrap();
+    assert_eq!(store.scoped(&Scope::All).read(record.file_id).await.unwrap(), "bytes");
+    let again = store.scoped(&Scope::All).restore(record.file_id).await.unwrap();
     assert_eq!(again, restored, "a second call changes nothing");
 }
 
@@ -149,7 +153,7 @@ async fn waiting_files_settle_when_there_is_nowhere_to_go() {
     let store = store(dir.path()).await;
     let record = store.upload(new("a.txt"), &b"bytes"[..]).await.unwrap();
     assert_eq!(store.admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap().settled, 1);
-    let settled = store.record(record.file_id, &Scope::All).await.unwrap();
+    let settled = store.scoped(&Scope::All).record(record.file_id).await.unwrap();
     assert_eq!(settled.state.sync(), SyncStatus::None);
     assert_eq!(settled.updated_at, record.updated_at);
 }
@@ -158,21 +162,23 @@ async fn waiting_files_settle_when_there_is_nowhere_to_go() {
 async fn an_idempotent_upload_is_done_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
-    let keyed = async |name| {
-        let mut upload = new(name);
-        upload.idempotency = Some(
-            store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").await.unwrap(),
-        );
-        upload
+    let begin = async || {
+        let key = IdempotencyKey::new("", "key-1").unwrap();
+        let claims = UploadClaims::new("acme".parse().unwrap()).with_idempotency(key);
+        store.uploads().begin(claims).await
     };
-    let first = store.upload(keyed("a.txt").await, &b"bytes"[..]).await.unwrap();
-    let again = store.upload(keyed("a.txt").await, &b"bytes"[..]).await.unwrap();
-    assert_eq!(first.file_id, again.file_id);
-    let other = store.upload(keyed("a.txt").await, &b"other"[..]).await.unwrap_err();
+    let upload = async |bytes: &'static str| {
+        let mut session = begin().await.unwrap();
+        session.write(bytes.into()).await.unwrap();
+        session.commit(new("a.txt")).await
+    };
+    let Uploaded::New(first) = upload("bytes").await.unwrap() else { panic!("nothing to replay") };
+    let Uploaded::Replayed(again) = upload("bytes").await.unwrap() else { panic!("a second file") };
+    assert_eq!(again.file_ids(), [first.file_id]);
+    let other = upload("other").await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
-    let held = keyed("b.txt").await;
-    let refused =
-        store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").await.unwrap_err();
+    let held = begin().await.unwrap();
+    let refused = begin().await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::IdempotencyInProgress);
     drop(held);
 }
@@ -186,14 +192,10 @@ async fn the_quota_is_settled_in_the_commit() {
     store.upload(new("a.txt"), &b"123456"[..]).await.unwrap();
     let over = store.upload(new("b.txt"), &b"12345"[..]).await.unwrap_err();
     assert_eq!(over.kind(), ErrorKind::QuotaExceeded);
-    let organization = "acme".parse().unwrap();
-    let held = store.uploads().reserve_quota(&organization, 4).await.unwrap();
-    assert!(
-        store.uploads().reserve_quota(&organization, 1).await.is_err(),
-        "reserved room is not given twice"
-    );
+    let held = begin(&store, 4).await.unwrap();
+    assert!(begin(&store, 1).await.is_err(), "reserved room is not given twice");
     drop(held);
-    assert!(store.uploads().reserve_quota(&organization, 4).await.is_ok());
+    assert!(begin(&store, 4).await.is_ok());
     store.close().await;
     assert_eq!(files_below(&dir.path().join("staging")), 0);
 }
@@ -202,27 +204,23 @@ async fn the_quota_is_settled_in_the_commit() {
 async fn a_reservation_grows_up_to_the_quota_and_no_further() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = StoreConfig::default();
-    config.quota_bytes = Some(10);
+    config.quota_bytes = Some(1_000_000);
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
-    let organization = "acme".parse().unwrap();
-    store.upload(new("a.txt"), &b"123"[..]).await.unwrap();
+    let bytes = |count: usize| vec![b'x'; count].into();
+    store.upload(new("a.txt"), &vec![b'x'; 300_000][..]).await.unwrap();
 
-    let mut held = store.uploads().reserve_quota(&organization, 0).await.unwrap().unwrap();
-    store.uploads().extend_quota(&mut held, 6).await.unwrap();
-    store.uploads().extend_quota(&mut held, 2).await.unwrap();
-    let over = store.uploads().extend_quota(&mut held, 8).await.unwrap_err();
-    assert_eq!((over.kind(), over.details().limit), (ErrorKind::QuotaExceeded, Some(10)));
+    let mut held = begin(&store, 0).await.unwrap();
+    held.write(bytes(600_000)).await.unwrap();
+    assert!(begin(&store, 100_001).await.is_err(), "what has arrived is reserved");
 
-    let mut other = store.uploads().reserve_quota(&organization, 1).await.unwrap().unwrap();
-    assert!(
-        store.uploads().extend_quota(&mut held, 7).await.is_err(),
-        "the last byte is the other's"
-    );
-    store.uploads().extend_quota(&mut other, 1).await.unwrap();
+    let other = begin(&store, 100_000).await.unwrap();
+    // The room grows in steps, and the commit decides.
+    let over = held.write(bytes(1_100_000)).await.unwrap_err();
+    assert_eq!((over.kind(), over.details().limit), (ErrorKind::QuotaExceeded, Some(1_000_000)));
     drop(other);
-    store.uploads().extend_quota(&mut held, 7).await.unwrap();
+    assert!(begin(&store, 100_001).await.is_err(), "what is reserved stays reserved");
     drop(held);
-    assert!(store.uploads().reserve_quota(&organization, 7).await.is_ok());
+    assert!(begin(&store, 700_000).await.is_ok());
 }
 
 #[tokio::test]
@@ -230,8 +228,8 @@ async fn a_wrong_digest_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
     let mut upload = new("a.txt");
-    upload.sha256 = Some(filestore_core::domain::id::Sha256([0; 32]));
+    upload.sha256 = Some(filestore_core::Sha256([0; 32]));
     let error = store.upload(upload, &b"bytes"[..]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DigestMismatch);
-    assert_eq!(store.list(&ListRequest::default(), &Scope::All).await.unwrap().items, []);
+    assert_eq!(store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items, []);
 }

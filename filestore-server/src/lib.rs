@@ -1,7 +1,7 @@
-//! The filestore HTTP server: requests in, replies out, over warp and the core library.
+//! The filestore HTTP server. The server receives requests with warp, and answers them with the core library.
 //!
 //! [`Server::start`] runs the whole service inside another program. The binary `filestore-server` adds
-//! arguments, logging and signals to that call.
+//! arguments, logging and signals to this call.
 //!
 //! ```
 //! use filestore_server::{Config, Server};
@@ -22,48 +22,58 @@
 //! # }
 //! ```
 //!
-//! [`Config::load`] reads the same configuration from a TOML file, and [`Server::store`] gives the
-//! core's `FileStore` beneath the running server.
+//! To mount the API in your own server, below any path prefix, use [`service()`]. The result is a tower
+//! `Service` without listener, signals or process state. [`Server`] combines this service with the listener
+//! of [`listen`].
+//!
+//! [`Config::load`] reads the configuration from a TOML file. [`Server::store`] returns the core's
+//! `FileStore` of the running server.
 //!
 //! # Building blocks
 //!
-//! Parts that know no route, and serve other programs as well:
+//! These modules know no routes, and can serve other programs:
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`http`] | HTTP semantics as pure functions: entity tags, conditions, ranges, dates, queries |
-//! | [`body`] | request bodies, read under a time limit |
 //! | [`multipart`] | a strict, streaming, bounded multipart/form-data parser |
-//! | [`listen`] | the accept loop: timeouts, connection cap, early replies, graceful stop |
+//! | [`listen`] | the accept loop: timeouts, connection limit, early replies, graceful stop. Bodies with a time limit |
 //!
 //! # Inside
 //!
-//! From the socket inwards: `server` starts everything and gives each request its id; `routes` has a
-//! filter for each resource and its handler beneath, which calls the core's `FileStore`; `request`
-//! reads the fields and bodies that clients send; `reply` writes the answers and owns every HTTP
-//! status.
+//! A request passes through the modules in this order. `server` starts everything. `service` gives each
+//! request an id and passes it through all checks. `admission` checks where a request comes from, and counts
+//! requests. `table` lists each route with the right that it needs. `routes` contains a filter for each
+//! resource, with a handler that calls the core's `FileStore`. `request` reads the fields and bodies. `reply`
+//! writes the answers and decides every HTTP status. Each module uses only the modules above it in the list
+//! below, and a test checks the imports.
 
-mod deadline;
-mod least_rate;
-mod throttle;
+mod error;
 
 pub mod http;
-pub mod body;
-pub mod multipart;
 pub mod listen;
+pub mod multipart;
 
-mod audit;
+mod table;
+mod admission;
 mod config;
 mod metrics;
+mod audit;
 mod reply;
+mod state;
 mod request;
 mod routes;
+mod service;
 mod server;
+#[cfg(test)]
+mod rooms;
 
+pub use crate::http::base::{BadPrefix, BadPublicUrl};
 pub use crate::http::forwarded::{BadIpRange, IpRange};
-pub use crate::least_rate::LeastRate;
-pub use config::{Auth, Config, ConfigError};
-pub use request::base::BadPublicUrl;
-pub use server::cors::{BadOrigin, Cors, Origin, Origins};
-pub use server::limiter::{Limit, RateLimits};
+pub use crate::listen::LeastRate;
+pub use admission::cors::{BadOrigin, BadRequestHeader, Cors, Origin, Origins, RequestHeader};
+pub use admission::limiter::{Limit, RateLimits};
+pub use config::{Auth, Config, ConfigError, ServiceOptions};
+pub use error::{Error, Refusal, RefusalKind, Result};
 pub use server::{Server, StartError};
+pub use service::{FileService, ReplyBody, ServiceError, service};

@@ -1,11 +1,16 @@
 //! The binary: its output, its settings, its exit codes.
 
+#[path = "support/hang.rs"]
+mod hang;
+#[path = "support/process.rs"]
+mod process;
 mod support;
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use filestore_core::FileStore;
 use filestore_core::NewUpload;
@@ -13,34 +18,9 @@ use filestore_core::{Durability, StoreConfig};
 use reqwest::multipart::{Form, Part};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-fn command(dir: &TempDir) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_filestore-server"));
-    for name in
-        ["FILESTORE_LISTEN", "FILESTORE_DATA_DIR", "FILESTORE_CONFIG", "FILESTORE_LOG", "RUST_LOG"]
-    {
-        command.env_remove(name);
-    }
-    command.current_dir(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// Starts the server and reads the line with its address.
-fn start(command: &mut Command) -> (Child, String) {
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (child, line)
-}
-
-fn stop(child: Child, signal: Signal) -> Output {
-    kill_process(Pid::from_child(&child), signal).unwrap();
-    child.wait_with_output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use process::{command, start, stop, text};
 
 #[test]
 fn it_says_where_it_listens_and_a_signal_ends_it_well() {
@@ -95,7 +75,10 @@ fn what_cannot_be_used_is_exit_2_and_says_why() {
         (&["--config", "c.toml"], "lisen"),
         (&["--config", "absent.toml"], "absent.toml"),
         (&["--public-url", "ftp://x"], "public_url"),
-        (&["--public-url", "https://files.example.org"], "--insecure-no-auth"),
+        (
+            &["--listen", "127.0.0.1:0", "--public-url", "https://files.example.org"],
+            "--insecure-no-auth",
+        ),
         (&["--unknown"], "--unknown"),
     ] {
         let output = command(&dir).args(args).output().unwrap();
@@ -105,24 +88,158 @@ fn what_cannot_be_used_is_exit_2_and_says_why() {
     }
 }
 
-#[test]
-fn a_configuration_can_be_checked_without_a_start() {
+/// Insists on files of mode 0600 in directories of mode 0700; counts the files. Sockets go by their directory.
+fn private_files(directory: &Path) -> usize {
+    let mut count = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let found = path.symlink_metadata().unwrap();
+        let expected = if found.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(found.permissions().mode() & 0o777, expected, "{}", path.display());
+        count += if found.is_dir() { private_files(&path) } else { 1 };
+    }
+    count
+}
+
+#[tokio::test]
+async fn all_that_a_server_makes_is_for_its_account_alone_whatever_the_mask_was() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("good.toml"), "listen = \"127.0.0.1:0\"\n").unwrap();
-    std::fs::write(dir.path().join("bad.toml"), "[[providers]]\ncode = \"eu\"\nscheme = \"s4\"\n")
-        .unwrap();
+    for place in ["disk", "kept"] {
+        std::fs::create_dir(dir.path().join(place)).unwrap();
+    }
+    let config = format!(
+        "audit_log = \"audit.log\"\n[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"{0}/disk\"\n\
+         [[backup.destinations]]\nname = \"kept\"\npath = \"{0}/kept\"\n",
+        dir.path().display()
+    );
+    std::fs::write(dir.path().join("c.toml"), config).unwrap();
 
-    let output = command(&dir).args(["--check-config", "--config", "good.toml"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "the configuration can be used\n");
-    assert!(!dir.path().join("filestore-data").exists(), "a check makes nothing");
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_filestore-server")]);
+    shell.args(["--config", "c.toml", "--listen", "127.0.0.1:0"]);
+    shell.current_dir(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (child, line) = start(&mut shell);
+    let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let client = support::http_client().build().unwrap();
 
-    for (args, why) in
-        [(&["--config", "bad.toml"][..], "s4"), (&["--public-url", "ftp://x"], "public_url")]
-    {
-        let output = command(&dir).arg("--check-config").args(args).output().unwrap();
+    let binding = serde_json::json!({
+        "organizationId": 7, "organizationName": "seven", "storageProvider": "disk", "syncEnabled": false,
+    });
+    let bindings = format!("{url}/api/v1/organization-storage-bindings/create");
+    let made = client.post(bindings).body(binding.to_string());
+    let made = made.header("content-type", "application/json").send().await.unwrap();
+    assert_eq!(made.status(), 201);
+    for organization in ["7", "8"] {
+        let form = Form::new()
+            .text("organization_id", organization)
+            .text("sub_system", "s")
+            .part("file", Part::bytes(b"bytes".to_vec()));
+        let sent = client.post(format!("{url}/api/v1/files/upload")).multipart(form).send().await;
+        assert_eq!(sent.unwrap().status(), 201);
+    }
+    let backup =
+        client.post(format!("{url}/api/v1/admin/backups/kept/create")).send().await.unwrap();
+    let (status, said) = (backup.status(), backup.text().await.unwrap());
+    assert!(status.is_success(), "{status}: {said}");
+
+    let audit = std::fs::metadata(dir.path().join("audit.log")).unwrap();
+    assert_eq!(audit.permissions().mode() & 0o777, 0o600);
+    assert!(private_files(&dir.path().join("disk")) > 0);
+    assert!(private_files(&dir.path().join("kept")) > 0);
+    assert!(private_files(&dir.path().join("filestore-data")) > 0);
+    stop(child, Signal::TERM);
+}
+
+#[test]
+fn a_data_directory_that_others_may_write_to_is_refused_and_one_that_they_read_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("filestore-data");
+    std::fs::create_dir(&data).unwrap();
+    let set = |mode| std::fs::set_permissions(&data, Permissions::from_mode(mode)).unwrap();
+
+    for mode in [0o777, 0o1777, 0o707] {
+        set(mode);
+        let output = command(&dir).args(["--listen", "127.0.0.1:0"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{mode:o}");
+        let said = text(&output.stderr);
+        assert!(said.contains("others may write") && said.contains("chmod 700"), "{said}");
+        assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+    }
+    set(0o755);
+    let (child, _) = start(command(&dir).args(["--listen", "127.0.0.1:0"]));
+    let said = text(&stop(child, Signal::TERM).stderr);
+    assert!(said.contains("others may look into the data directory"), "{said}");
+    set(0o700);
+    let (child, _) = start(command(&dir).args(["--listen", "127.0.0.1:0"]));
+    let said = text(&stop(child, Signal::TERM).stderr);
+    assert!(!said.contains("others may"), "{said}");
+}
+
+#[test]
+fn root_does_not_start_on_the_directory_of_another_account() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give a directory to another account");
+        return;
+    }
+
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("filestore-data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();
+    chown(&data, Some(54_321), None).unwrap();
+    let output = command(&dir).args(["--listen", "127.0.0.1:0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("account 54321") && said.contains("sudo -u '#54321'"), "{said}");
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+}
+
+#[test]
+fn a_configuration_that_others_may_write_to_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\n").unwrap();
+    for (mode, is_warned) in [(0o666, true), (0o644, false)] {
+        std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let checked =
+            command(&dir).args(["--check-config", "--config", "c.toml"]).output().unwrap();
+        assert_eq!(checked.status.code(), Some(0));
+        let said = text(&checked.stderr);
+        assert_eq!(said.contains("the configuration is trusted"), is_warned, "{mode:o}: {said}");
+    }
+}
+
+#[test]
+fn what_is_refused_is_refused_before_the_address_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+
+    for (args, why) in [
+        (&["--public-url", "https://files.example.org"][..], "--insecure-no-auth"),
+        (&["--public-url", "ftp://x"], "public_url"),
+    ] {
+        let output = command(&dir).args(["--listen", &taken]).args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains(why), "{args:?}: {}", text(&output.stderr));
+    }
+
+    // Nothing else is wrong.
+    let output = command(&dir).args(["--listen", &taken]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(&taken), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_check_of_a_configuration_reads_allowed_headers() {
+    let dir = tempfile::tempdir().unwrap();
+    for (header, code) in [("X-Tenant", 0), ("X Tenant", 2), ("*", 2)] {
+        let text_of_file = format!("[cors]\nallowed_headers = [\"{header}\"]\n");
+        std::fs::write(dir.path().join("c.toml"), text_of_file).unwrap();
+        let output = command(&dir).args(["--check-config", "--config", "c.toml"]).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{header}: {said}");
+        assert_eq!(said.contains("cors.allowed_headers"), code == 2, "{header}: {said}");
     }
 }
 
@@ -256,20 +373,18 @@ async fn a_broken_database_ends_the_process_with_exit_70() {
     }
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(70), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("the database must be opened anew"));
+    assert!(text(&output.stderr).contains("the database must be opened again"));
 }
 
-/// Ends in time whatever hangs: `stop_secs` and 5 s, and some more for a busy machine's start of a
-/// process.
-fn ends_in_time(child: Child, stop_secs: u64) -> Output {
+/// Stops a server, which ends whatever hangs.
+fn ends(child: Child) -> Output {
     let (done, over) = std::sync::mpsc::channel();
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::TERM).unwrap();
     std::thread::spawn(move || done.send(child.wait_with_output().unwrap()));
-    let limit = Duration::from_secs(stop_secs + 5);
-    over.recv_timeout(limit).unwrap_or_else(|_| {
+    over.recv_timeout(hang::HANG).unwrap_or_else(|_| {
         kill_process(pid, Signal::KILL).unwrap();
-        panic!("it still runs {limit:?} after SIGTERM");
+        panic!("it still runs {:?} after SIGTERM", hang::HANG);
     })
 }
 
@@ -300,7 +415,7 @@ fn start_with_a_disk(dir: &TempDir) -> (Child, String) {
     std::fs::create_dir_all(&root).unwrap();
     let config = format!(
         "check_providers = false\n[http]\nstop_secs = 1\n[[providers]]\ncode = \"disk\"\n\
-         scheme = \"fs\"\noptions.root = \"{}\"\n",
+         scheme = \"fs\"\noptions.root = \"{}\"\n[lifetimes]\npurge_grace_secs = 0\n",
         root.display()
     );
     std::fs::write(dir.path().join("c.toml"), config).unwrap();
@@ -338,7 +453,7 @@ async fn a_provider_that_hangs_does_not_keep_the_process_from_ending() {
     let ready = client().get(format!("{}/api/v1/health-checks/ready", url(&line))).send().await;
     assert_eq!(ready.unwrap().status(), 200);
 
-    let output = ends_in_time(child, 1);
+    let output = ends(child);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
@@ -360,9 +475,46 @@ async fn a_reader_that_takes_nothing_does_not_keep_the_process_from_ending() {
     let held = client().get(content).send().await.unwrap();
     assert_eq!(held.status(), 200);
 
-    let output = ends_in_time(child, 1);
+    let output = ends(child);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     drop(held);
+}
+
+#[tokio::test]
+async fn what_is_shipped_is_closed_from_its_first_start_and_names_the_command_that_opens_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/filestore.toml");
+    let mut packaged = command(&dir);
+    packaged.args(["--config", shipped, "--listen", "127.0.0.1:0", "--data-dir", "data"]);
+    let (child, line) = start(&mut packaged);
+
+    let files = client().get(format!("{}/api/v1/files", url(&line))).send().await.unwrap();
+    assert_eq!(files.status(), 401);
+    let healthy = client().get(format!("{}/api/v1/health-checks", url(&line))).send().await;
+    assert_eq!(healthy.unwrap().status(), 200);
+    let log = text(&stop(child, Signal::TERM).stderr);
+    assert!(log.contains("filestore --data-dir data key create --org '*' --scope admin"), "{log}");
+}
+
+#[tokio::test]
+async fn the_log_shows_what_turns_or_breaks_text() {
+    for (format, shown) in [("text", "\\u{202e}\\u{2028}x"), ("json", "\\u202e\\u2028x")] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut logging = command(&dir);
+        logging.args(["--listen", "127.0.0.1:0", "--log-format", format]);
+        logging.env("FILESTORE_LOG", "filestore_server::access=debug");
+        let (child, line) = start(&mut logging);
+
+        let address = url(&line).strip_prefix("http://").unwrap().to_owned();
+        let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let hostile = "GET /\u{9b}31m\u{202e}\u{2028}x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        socket.write_all(hostile.as_bytes()).await.unwrap();
+        socket.read_to_end(&mut Vec::new()).await.unwrap();
+
+        let log = text(&stop(child, Signal::TERM).stderr);
+        assert!(log.contains(shown), "{format}: {log}");
+        assert!(!log.contains(['\u{9b}', '\u{202e}', '\u{2028}']), "{format}: {log}");
+    }
 }
 
 #[tokio::test]

@@ -243,12 +243,12 @@ async fn paths_methods_and_ids_are_told_apart() {
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
     for (method, path, status, allow) in [
-        (Method::GET, "/".to_owned(), 404, None),
+        (Method::GET, "/nowhere".to_owned(), 404, None),
         (Method::GET, "/api/v1/files/x/y".to_owned(), 404, None),
         (Method::GET, "/api/v1/files/upload".to_owned(), 405, Some("POST, PUT")),
         (Method::GET, "/api/v1/files/batch".to_owned(), 405, Some("POST")),
         (Method::POST, "/api/v1/files".to_owned(), 405, Some("GET, HEAD")),
-        (Method::OPTIONS, format!("/api/v1/files/{id}"), 405, Some("GET, HEAD, DELETE")),
+        (Method::OPTIONS, format!("/api/v1/files/{id}"), 405, Some("GET, HEAD, PATCH, DELETE")),
         (Method::PUT, format!("/api/v1/files/{id}/200/200"), 405, Some("GET, HEAD")),
         (Method::GET, format!("/api/v1/files/{id}/restore"), 405, Some("POST")),
         (Method::DELETE, format!("/api/v1/files/{id}"), 404, None),

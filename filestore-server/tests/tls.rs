@@ -1,5 +1,7 @@
 //! TLS of the server itself: what is served, what is refused, and a certificate that is renewed.
 
+mod support;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,15 @@ fn issue(dir: &Path) -> CertificateDer<'static> {
     std::fs::write(dir.join("cert.pem"), cert.pem()).unwrap();
     std::fs::write(dir.join("key.pem"), key_pair.serialize_pem()).unwrap();
     cert.der().clone()
+}
+
+/// Writes a new certificate that ends with the beginning of a year, and its key.
+fn issue_until(dir: &Path, year: i32) {
+    let mut wanted = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    wanted.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    std::fs::write(dir.join("cert.pem"), wanted.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(dir.join("key.pem"), key.serialize_pem()).unwrap();
 }
 
 fn config(dir: &TempDir) -> Config {
@@ -74,7 +85,7 @@ async fn requests_over_tls_are_answered() {
     for _ in 0..2 {
         let reply = ask(&mut stream).await;
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
-        assert!(reply.ends_with("{\"message\":\"ok\"}"), "{reply}");
+        assert!(reply.ends_with("{\"message\":\"filestore is running\"}"), "{reply}");
     }
     server.stop().await;
 }
@@ -151,6 +162,30 @@ async fn a_renewed_certificate_is_for_new_connections_and_running_ones_go_on() {
     assert!(connect(&server, &first).await.is_err(), "the old one is gone");
     ask(&mut connect(&server, &second).await.unwrap()).await;
     ask(&mut running).await;
+    server.stop().await;
+}
+
+/// Reads the end of the certificate from the metrics, in seconds since 1970.
+async fn measured_end(server: &Server) -> i64 {
+    let url = format!("http://{}/metrics", server.metrics_addr().unwrap());
+    let text = support::http_client().build().unwrap().get(url).send().await.unwrap();
+    let text = text.text().await.unwrap();
+    let name = "filestore_tls_certificate_end_time_seconds ";
+    text.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_end_of_the_certificate_is_measured_also_after_a_renewal() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(&dir);
+    config.metrics_listen = Some("127.0.0.1:0".parse().unwrap());
+    issue_until(dir.path(), 2040);
+    let mut server = Server::start(config.clone()).await.unwrap();
+    assert_eq!(measured_end(&server).await, 2_208_988_800);
+
+    issue_until(dir.path(), 2041);
+    server.reload(config).await.unwrap();
+    assert_eq!(measured_end(&server).await, 2_240_611_200);
     server.stop().await;
 }
 

@@ -34,7 +34,7 @@ struct Scene {
 impl Scene {
     async fn start() -> Self {
         let s3 = S3Server::start().await;
-        let remote = Remote::at(&s3).given_up_on_after(Duration::from_millis(500));
+        let remote = Remote::at(&s3).given_up_on_after(Duration::from_secs(2));
 
         let neighbour = Neighbour::start().await;
         let server = serve_with(&[&remote], |config| {

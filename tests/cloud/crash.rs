@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use filestore_core::api::ListReply;
-use filestore_core::domain::provider::OptionValue;
+use filestore_core::config::OptionValue;
 use filestore_server::{Config, Server};
 use filestore_workspace::fixtures::noise;
-use filestore_workspace::{Call, Form, Remote, S3Server, eventually_within, sha256_hex};
+use filestore_workspace::{Call, Form, Remote, S3Server, eventually, sha256_hex};
 use reqwest::Method;
 use serde_json::json;
 
@@ -57,6 +57,7 @@ async fn serve_until_killed() {
     config.store.providers = vec![provider];
     config.check_providers = false;
     config.store.blob_grace = GRACE;
+    config.store.purge_grace = Duration::ZERO;
     config.store.sync.first_pause = Duration::from_millis(20);
 
     let server = Server::start(config).await.expect("the server starts");
@@ -177,7 +178,7 @@ async fn survives_kills(role: Role) {
     assert_eq!(known.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "acknowledged and gone");
 
     keys.sort();
-    eventually_within(Duration::from_mins(2), "only what records refer to is left", async || {
+    eventually("only what records refer to is left", async || {
         server.call(Method::POST, "/admin/purge/run").send().await.expect(200);
         (remote.objects().await == keys).then_some(())
     })
@@ -219,7 +220,7 @@ async fn load_until_killed(server: Process, random: &mut fastrand::Rng) -> Known
 }
 
 async fn every_file_rests(server: &Process) {
-    eventually_within(Duration::from_mins(2), "every file rests", async || {
+    eventually("every file rests", async || {
         let status = server.call(Method::GET, "/admin/sync/status").send().await.expect(200).json();
         (status["pending"] == 0 && status["syncing"] == 0).then_some(())
     })

@@ -3,13 +3,10 @@
 
 use std::time::Duration;
 
-use filestore_core::admin::{FindingKind, FsckDepth, FsckMode};
-use filestore_core::worker::NoProgress;
+use filestore_core::admin::{FindingKind, FsckDepth, FsckMode, NoProgress};
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::s3::{Fault, Operation};
-use filestore_workspace::{
-    Neighbour, Remote, S3Server, TestServer, eventually, eventually_within, sha256_hex,
-};
+use filestore_workspace::{Neighbour, Remote, S3Server, TestServer, eventually, sha256_hex};
 use reqwest::Method;
 
 use crate::suite::fsck::fsck;
@@ -20,7 +17,7 @@ async fn impatient(
     s3: &S3Server,
     adjust: impl FnOnce(&mut filestore_server::Config),
 ) -> (TestServer, Remote, Neighbour) {
-    let remote = Remote::at(s3).given_up_on_after(Duration::from_millis(500));
+    let remote = Remote::at(s3).given_up_on_after(Duration::from_secs(2));
 
     let neighbour = Neighbour::start().await;
     let server = serve_with(&[&remote], |config| {
@@ -43,15 +40,11 @@ async fn nothing_is_orphaned(server: &TestServer, remote: &Remote, ids: &[String
     }
 
     known.sort();
-    eventually_within(
-        Duration::from_mins(2),
-        "the sweep leaves what records refer to",
-        async || {
-            // While the provider's breaker is open, removals fail and are tried again.
-            server.store().admin().purge(&NoProgress).await.unwrap();
-            (remote.objects().await == known).then_some(())
-        },
-    )
+    eventually("the sweep leaves what records refer to", async || {
+        // While the provider's breaker is open, removals fail and are tried again.
+        server.store().admin().purge(&NoProgress).await.unwrap();
+        (remote.objects().await == known).then_some(())
+    })
     .await;
 }
 
@@ -182,11 +175,10 @@ async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
         ids.push(record.file_id);
     }
 
-    let converging =
-        eventually_within(Duration::from_mins(3), "every file is at its provider", async || {
-            let run = server.store().admin().sync(std::sync::Arc::new(NoProgress));
-            (run.await.unwrap().waiting == 0).then_some(())
-        });
+    let converging = eventually("every file is at its provider", async || {
+        let run = server.store().admin().sync(std::sync::Arc::new(NoProgress));
+        (run.await.unwrap().waiting == 0).then_some(())
+    });
     neighbour.beside(&server, converging).await;
     s3.faults().clear();
 
@@ -216,7 +208,7 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
     let met = s3.faults().every(Operation::PutObject, Fault::CorruptBody);
     let record = server.upload(noise(1, 5000)).org("7").ok().await;
 
-    eventually_within(Duration::from_mins(1), "several tries", async || {
+    eventually("several tries", async || {
         server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
         (met.count() > 4).then_some(())
     })
@@ -247,18 +239,24 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     s3.faults().every(Operation::PutObject, Fault::CorruptBody);
 
     let record = server.upload("bytes").org("7").ok().await;
-    eventually_within(Duration::from_mins(1), "the file is FAILED", async || {
+    eventually("the file is FAILED", async || {
         server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
         (server.record(&record.file_id).await.sync_status == "FAILED").then_some(())
     })
     .await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
     neighbour.takes_a_turn(&server).await;
+    assert_eq!(record.awaits_copy, Some(true), "its organization is bound to the provider");
+    let failed = server.get("/api/v1/files?sync_status=FAILED").send().await.expect(200).json();
+    let failed = &failed["items"][0];
+    assert_eq!(failed["file_id"], record.file_id.as_str());
+    assert_eq!((&failed["sync_attempts"], &failed["awaits_copy"]), (&3.into(), &false.into()));
+    assert!(!failed["sync_error"].as_str().unwrap().is_empty(), "{failed}");
 
     s3.faults().clear();
     assert_eq!(server.store().admin().sync_retry(Some(7.try_into().unwrap())).await.unwrap(), 1);
 
-    eventually_within(Duration::from_mins(1), "the file is at its provider", async || {
+    eventually("the file is at its provider", async || {
         server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
         server.store().admin().sync_retry(Some(7.try_into().unwrap())).await.unwrap();
         (server.record(&record.file_id).await.sync_status == "SYNCED").then_some(())
@@ -308,7 +306,7 @@ async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
         .migrate(
             7.try_into().unwrap(),
             &"LOCAL".parse().unwrap(),
-            filestore_core::worker::migrate::MigrateOptions::default(),
+            filestore_core::admin::MigrateOptions::default(),
             &|| false,
             std::sync::Arc::new(NoProgress),
         )
@@ -340,7 +338,7 @@ async fn the_check_at_the_start_leaves_nothing_and_delays_nothing() {
     assert_eq!(server.upload("served meanwhile").ok().await.storage_location, "LOCAL");
     neighbour.takes_a_turn(&server).await;
 
-    eventually_within(Duration::from_mins(1), "the provider has been tried out", async || {
+    eventually("the provider has been tried out", async || {
         (hung.count() == 1
             && s3.requests(Operation::DeleteObject) > 0
             && remote.objects().await.is_empty())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::worker::NoProgress;
+use filestore_core::admin::NoProgress;
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{Remote, S3Server, TestServer, eventually};
 

@@ -1,9 +1,7 @@
 //! Unfinished uploads in parts, where the provider does what real ones seldom do.
 
 use filestore_core::admin::{FindingKind, FsckMode};
-use filestore_core::domain::clock::{ManualClock, Timestamp};
-use filestore_core::domain::id::BlobId;
-use filestore_core::{ErrorKind, NewUpload};
+use filestore_core::{BlobId, ErrorKind, ManualClock, NewUpload, Timestamp};
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{Remote, S3Server, eventually};
 

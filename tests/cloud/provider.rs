@@ -5,16 +5,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filestore_core::domain::clock::{ManualClock, Timestamp};
-use filestore_core::domain::id::{BlobId, Sha256};
-use filestore_core::domain::path::BlobKey;
-use filestore_core::domain::provider::ProviderConfig;
-use filestore_core::domain::provider_health::BreakerState;
-use filestore_core::storage::{
+use filestore_core::admin::BreakerState;
+use filestore_core::config::ProviderConfig;
+use filestore_core::internals::storage::{
     BlobInfo, BlobStore, ByteStream, CheckOutcome, Cloud, PresignMethod, PresignRequest, Priority,
     ProviderCheck, ProviderRegistry,
 };
-use filestore_core::{Error, ErrorKind};
+use filestore_core::{BlobId, BlobKey, Error, ErrorKind, ManualClock, Sha256, Timestamp};
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{S3Server, eventually};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -448,8 +445,8 @@ async fn a_provider_that_does_not_answer_is_asked_again_only_by_a_trial() {
 fn hasty(code: &str, server: &S3Server) -> ProviderConfig {
     let mut config = with_retries(0, server);
     config.code = code.parse().unwrap();
-    config.timeout = Duration::from_millis(500);
-    config.io_timeout = Duration::from_millis(500);
+    config.timeout = Duration::from_secs(2);
+    config.io_timeout = Duration::from_secs(2);
     config
 }
 

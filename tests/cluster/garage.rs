@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use filestore_workspace::eventually_within;
-
-use crate::LONG;
+use filestore_workspace::eventually;
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
@@ -72,7 +70,7 @@ impl Node {
     pub(crate) async fn are_joined(nodes: &[Self]) {
         for node in nodes {
             let what = format!("{} sees all nodes of Garage", node.dir.display());
-            eventually_within(LONG, &what, async || {
+            eventually(&what, async || {
                 let health = node.health();
                 let text = String::from_utf8_lossy(&health.stdout);
                 text.lines()

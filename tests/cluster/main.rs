@@ -4,7 +4,8 @@
 //! These may fail meanwhile: 502 and 503 with `Retry-After`, those of nginx too, as the shipped
 //! configuration writes them; 409 for a retry whose first try still runs; a connection that
 //! breaks, or that a client gives up. All of it is tried again; nothing that was acknowledged is lost
-//! or changed, and nobody does anything but start what was killed.
+//! or changed, and nobody does anything but start what was killed. Servers take snapshots meanwhile; then one dies
+//! at each step of a snapshot, and in the end all that was acknowledged is restored.
 
 mod garage;
 mod load;
@@ -12,8 +13,7 @@ mod nginx;
 mod oracle;
 mod parts;
 mod sessions;
-
-use std::time::Duration;
+mod snapshots;
 
 use filestore_core::FileStore;
 use filestore_core::admin::{FsckOptions, NoProgress};
@@ -26,17 +26,16 @@ use crate::nginx::Nginx;
 use crate::oracle::Oracle;
 use crate::parts::{Backend, Environment, database};
 use crate::sessions::Sessions;
+use crate::snapshots::{Moment, Snapshots, come_back, die_at_each_step, take_last};
 
 /// Acknowledged uploads that show that the service goes on.
 const GOES_ON: usize = 15;
-
-/// The longest wait for anything.
-const LONG: Duration = Duration::from_mins(5);
 
 #[tokio::test]
 #[ignore = "a process that the other test starts"]
 async fn serves() {
     let Some(config) = Environment::read() else { return };
+    Environment::arm();
     let _server = Server::start(config).await.expect("the server starts");
     std::future::pending::<()>().await;
 }
@@ -55,6 +54,7 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
     let sessions = Sessions::watch();
     let oracle = Oracle::default();
     let load = Load::start(&nginx.url, &oracle, 4);
+    let snapshots = Snapshots::start(&servers);
     oracle.goes_on(GOES_ON).await;
 
     for round in 0..3 {
@@ -83,15 +83,22 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
         oracle.goes_on(GOES_ON).await;
     }
 
+    println!("{}", snapshots.end().await);
+    die_at_each_step(&mut servers, &nginx.objects).await;
+    let moment = Moment::take(&servers[1], &oracle).await;
+    oracle.goes_on(GOES_ON).await;
+
     let summary = load.stop().await;
     println!("{summary}");
     println!("{}", sessions.end().await);
     oracle.check(&nginx.url).await;
+    take_last(&servers[2]).await;
     for server in &mut servers {
         oracle.check(&server.url()).await;
         server.kill();
     }
     check_the_whole(home.path(), &nginx.objects, &oracle).await;
+    come_back(home.path(), &nginx.objects, &oracle, moment).await;
 }
 
 /// Compares all records with all objects.

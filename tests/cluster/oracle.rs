@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use filestore_workspace::eventually_within;
+use bytes::Bytes;
+use filestore_core::{ErrorKind, FileStore, Scope};
+use filestore_workspace::eventually;
 use filestore_workspace::fixtures::noise;
 use tokio::time::Instant;
 
-use crate::LONG;
 use crate::load::client;
 
 /// The bytes of one version of a file, by the seed that makes them.
@@ -61,7 +62,12 @@ impl Oracle {
         self.0.lock().expect("no panic").insert(id.to_owned(), known);
     }
 
-    fn all(&self) -> BTreeMap<String, Known> {
+    /// Makes an oracle that knows these files alone.
+    pub(crate) fn of(files: impl IntoIterator<Item = (String, Known)>) -> Self {
+        Self(Arc::new(Mutex::new(files.into_iter().collect())))
+    }
+
+    pub(crate) fn all(&self) -> BTreeMap<String, Known> {
         self.0.lock().expect("no panic").clone()
     }
 
@@ -74,20 +80,14 @@ impl Oracle {
     /// Waits until so many more uploads are acknowledged.
     pub(crate) async fn goes_on(&self, more: usize) {
         let wanted = self.all().len() + more;
-        eventually_within(LONG, "uploads go on", async || {
-            (self.all().len() >= wanted).then_some(())
-        })
-        .await;
+        eventually("uploads go on", async || (self.all().len() >= wanted).then_some(())).await;
     }
 
     /// Waits until so many more uploads are acknowledged, and a time has passed.
     pub(crate) async fn goes_on_for(&self, time: Duration, more: usize) {
         let until = Instant::now() + time;
         self.goes_on(more).await;
-        eventually_within(LONG, "the time passes", async || {
-            (Instant::now() >= until).then_some(())
-        })
-        .await;
+        eventually("the time passes", async || (Instant::now() >= until).then_some(())).await;
     }
 
     /// Asserts that each file is as it was acknowledged.
@@ -99,6 +99,19 @@ impl Oracle {
             let status = reply.status().as_u16();
             let bytes = reply.bytes().await.expect("all of it");
             assert!(known.admits(status, &bytes), "{id} at {url}: {status}, {known:?}");
+        }
+    }
+
+    /// Asserts that a store has each file as it was acknowledged.
+    pub(crate) async fn check_store(&self, store: &FileStore) {
+        for (id, known) in self.all() {
+            let file = id.parse().expect("an id");
+            let (status, bytes) = match store.scoped(&Scope::All).read(file).await {
+                Ok(bytes) => (200, bytes),
+                Err(error) if error.kind() == ErrorKind::NotFound => (404, Bytes::new()),
+                Err(error) => panic!("{id}: {}", error.chain()),
+            };
+            assert!(known.admits(status, &bytes), "{id}: {status}, {known:?}");
         }
     }
 }

@@ -8,17 +8,22 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use filestore_core::StoreConfig;
-use filestore_core::config::{MetadataPlace, PostgresConfig};
-use filestore_server::Config;
-use filestore_workspace::{Call, eventually_within};
+use filestore_core::config::{BackupDestination, MetadataPlace, PostgresConfig};
+use filestore_core::internals::tasks::sabotage::{Plan, arm};
+use filestore_core::internals::tasks::step::Step;
+use filestore_server::{Auth, Config};
+use filestore_workspace::{Call, eventually};
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::LONG;
 use crate::garage::Bucket;
 
 /// The configuration that is shipped, which the servers of the test have.
 const SHIPPED: &str = include_str!("../../filestore-server/deploy/compose/filestore.toml");
+
+/// The destinations of snapshots: a directory that all servers see, and the store of objects.
+pub(crate) const NEAR: &str = "near";
+pub(crate) const FAR: &str = "far";
 
 /// What a server of the test is told.
 pub(crate) struct Environment;
@@ -31,6 +36,7 @@ impl Environment {
     const NAME: &str = "FILESTORE_TEST_CLUSTER_NAME";
     const PORT: &str = "FILESTORE_TEST_CLUSTER_PORT";
     const OBJECTS: &str = "FILESTORE_TEST_CLUSTER_OBJECTS";
+    const DIE_AT: &str = "FILESTORE_TEST_CLUSTER_DIE_AT";
 
     /// Reads the configuration of this process; `None` if it is not one of the servers.
     pub(crate) fn read() -> Option<Config> {
@@ -42,17 +48,38 @@ impl Environment {
         Some(config)
     }
 
-    /// Makes the configuration of one of the servers: the shipped one, but for the address, the data directory, a
-    /// schema of the test's own, and a shorter time until a server is taken for gone. `name` may have a number behind
-    /// a dot, that of the process.
+    /// Lets this process die at the step that it was told, if it was told one.
+    pub(crate) fn arm() {
+        let Ok(name) = std::env::var(Self::DIE_AT) else { return };
+        let step = Step::ALL.iter().find(|step| step.name() == name).expect("a step");
+        arm(Plan { kill_at: Some((*step, 0)), ..Plan::default() });
+    }
+
+    /// Makes the configuration of a server whose records come back into a schema of their own.
+    pub(crate) fn restored(home: &Path, objects: &str) -> Config {
+        let mut config = Self::config(home, "restored", objects);
+        postgres(&mut config.store).schema.push_str("_restored");
+        config
+    }
+
+    /// Makes the configuration of one of the servers: the shipped one, but for the address, the keys, the data
+    /// directory, a schema of the test's own, destinations of snapshots, and a shorter time until a server is taken
+    /// for gone. `name` may have a number behind a dot, that of the process.
     pub(crate) fn config(home: &Path, name: &str, objects: &str) -> Config {
         let mut store = Self::store(name, objects);
         let place = postgres(&mut store);
         place.schema =
             format!("cluster_{}", fs::read_to_string(home.join("schema")).expect("a name"));
         place.server_timeout = Self::SERVER_TIMEOUT;
+        let far = store.providers.first().expect("the shipped configuration has Garage");
+        store.backup_destinations = vec![
+            BackupDestination::new(NEAR, home.join(NEAR)),
+            BackupDestination::new(FAR, far.code.clone()),
+        ];
 
         let mut config = Config::from_toml(&Self::without_variables()).expect("it is valid");
+        // The load is about files, not about keys.
+        config.auth = Auth::Auto;
         config.data_dir = home.join(name.split('.').next().expect("a name"));
         config.store = store;
         config
@@ -117,6 +144,7 @@ pub(crate) struct Backend {
 impl Backend {
     pub(crate) fn new(home: &Path, number: usize) -> Self {
         fs::write(home.join("schema"), std::process::id().to_string()).expect("a file");
+        fs::create_dir_all(home.join(NEAR)).expect("a directory");
         let name = format!("server-{number}");
         Self { home: home.to_owned(), name, port: free_port(), starts: 0, process: None }
     }
@@ -130,22 +158,41 @@ impl Backend {
     }
 
     pub(crate) fn start(&mut self, objects: &str) {
+        self.start_with(objects, |_| {});
+    }
+
+    /// Starts a process that dies when it comes to a step.
+    pub(crate) fn start_to_die(&mut self, objects: &str, step: Step) {
+        self.start_with(objects, |command| {
+            command.env(Environment::DIE_AT, step.name());
+        });
+    }
+
+    fn start_with(&mut self, objects: &str, tell: impl FnOnce(&mut Command)) {
         self.starts += 1;
-        let process = Command::new(std::env::current_exe().expect("this program"))
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
             .args(["--ignored", "--exact", "serves"])
             .env(Environment::HOME, &self.home)
             .env(Environment::NAME, format!("{}.{}", self.name, self.starts))
             .env(Environment::PORT, self.port.to_string())
             .env(Environment::OBJECTS, objects)
-            .stdout(Stdio::null())
-            .spawn();
-        self.process = Some(process.expect("the process starts"));
+            .stdout(Stdio::null());
+        tell(&mut command);
+        self.process = Some(command.spawn().expect("the process starts"));
+    }
+
+    /// Waits until the process has died by itself.
+    pub(crate) async fn has_ended(&mut self) {
+        let mut process = self.process.take().expect("it was started");
+        let what = format!("{} dies", self.name);
+        eventually(&what, async || process.try_wait().expect("it is ours")).await;
     }
 
     /// Waits until the server says that it is ready.
     pub(crate) async fn is_ready(&self) {
         let url = format!("{}/api/v1/health-checks/ready", self.url());
-        eventually_within(LONG, &format!("{} is ready", self.name), async || {
+        eventually(&format!("{} is ready", self.name), async || {
             let reply = Call::bare(Method::GET, &url).try_send().await.ok()?;
             (reply.status == 200).then_some(())
         })

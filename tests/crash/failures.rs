@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use filestore_core::tasks::step::Call;
+use filestore_core::internals::tasks::step::Call;
 use rustix::io::Errno;
 
 use crate::scenario::{REFUSED, Scenario};

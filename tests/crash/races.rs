@@ -191,7 +191,7 @@ impl Arena {
         };
         let mut start = State::Live(tag);
         if works.contains(&Work::Restore) && random.bool() {
-            let deleted = self.store.delete(id, &Scope::All).await;
+            let deleted = self.store.scoped(&Scope::All).delete(id).await;
             start = if deleted.is_ok() { State::Deleted(tag) } else { start };
         }
 
@@ -220,10 +220,10 @@ impl Arena {
             tally.note(seed, &Violation { kind: Kind::Mixed, what });
         }
         // Nothing is left for the next rounds to do.
-        if let Ok(record) = self.store.info(id, &Scope::All).await
+        if let Ok(record) = self.store.scoped(&Scope::All).info(id).await
             && !record.state.is_deleted()
         {
-            self.store.delete(id, &Scope::All).await.ok();
+            self.store.scoped(&Scope::All).delete(id).await.ok();
         }
     }
 
@@ -281,10 +281,10 @@ impl Arena {
         match work {
             Work::Upload => self.fresh_file().await.map(drop)?,
             Work::Replace => {
-                store.replace(id, &Scope::All, &content::of(tag)[..]).await.map(drop)?;
+                store.scoped(&Scope::All).replace(id, &content::of(tag)[..]).await.map(drop)?;
             }
-            Work::Delete => store.delete(id, &Scope::All).await.map(drop)?,
-            Work::Restore => store.restore(id, &Scope::All).await.map(drop)?,
+            Work::Delete => store.scoped(&Scope::All).delete(id).await.map(drop)?,
+            Work::Restore => store.scoped(&Scope::All).restore(id).await.map(drop)?,
             Work::Sync => admin.sync(Arc::new(NoProgress)).await.map(drop)?,
             Work::Migrate => {
                 let options = MigrateOptions::default();
@@ -295,9 +295,9 @@ impl Arena {
                     .map(drop)?;
             }
             Work::Purge => admin.purge(&NoProgress).await.map(drop)?,
-            Work::Variant => store.variant(id, 200).await.map(drop)?,
+            Work::Variant => store.scoped(&Scope::All).variant(id, 200).await.map(drop)?,
             Work::Read => {
-                let bytes = store.read(id, &Scope::All).await?;
+                let bytes = store.scoped(&Scope::All).read(id).await?;
                 return Ok(content::identify(&bytes).map_or(Answer::Wrong, Answer::Content));
             }
             Work::Fsck => return self.check().await,

@@ -8,8 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use filestore_core::internals::tasks::step::Step;
 use filestore_core::receipts::{DeletedBy, LookedAt, SignedReceipt, verify_receipt};
-use filestore_core::tasks::step::Step;
 use filestore_core::{ErrorKind, FileId, FileStore, ProviderCode, Result, Scope};
 use filestore_workspace::{directory_in_memory, eventually, http_client, sha256_hex};
 use rusqlite::OpenFlags;
@@ -77,8 +77,8 @@ pub(crate) async fn compare(
 ) -> Result<()> {
     for (id, file) in &log.files {
         let id: FileId = id.parse()?;
-        let has_record = store.info(id, &Scope::All).await.is_ok();
-        let receipt = match store.receipts().get(id, &Scope::All).await {
+        let has_record = store.scoped(&Scope::All).info(id).await.is_ok();
+        let receipt = match store.scoped(&Scope::All).receipt(id).await {
             Ok(signed) => Some(signed),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),

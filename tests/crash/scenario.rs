@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use filestore_core::admin::{MigrateOptions, NoProgress};
 use filestore_core::bindings::{BindingChange, NewBinding};
-use filestore_core::tasks::step::Step;
+use filestore_core::internals::tasks::step::Step;
 use filestore_core::uploads::GivenName;
 use filestore_core::{
     ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber, Result, Scope,
@@ -84,7 +84,7 @@ pub(crate) struct Options {
 pub(crate) const REFUSED: u8 = 3;
 
 /// The longest wait for what the background does.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// The quota of each organization, over which a replace is refused in its commit.
 const QUOTA_BYTES: u64 = 3 << 20;
@@ -180,7 +180,7 @@ impl Life {
         self.upload("acme", "two", Kept::Temp).await?;
         let tag = self.fresh_tag(3);
         let id = self.upload_tag("acme", "picture", Kept::Ready, tag * 8).await?;
-        self.store.variant(id, 200).await?;
+        self.store.scoped(&Scope::All).variant(id, 200).await?;
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl Life {
         let id = self.named("replaced").await?;
         self.replace(id).await?;
         let id = self.named("promoted").await?;
-        self.store.make_ready(id, &Scope::All).await?;
+        self.store.scoped(&Scope::All).make_ready(id).await?;
         self.oracle.log(&Entry::Promoted(id.to_string()));
         self.store.admin().purge(&NoProgress).await?;
         Ok(())
@@ -198,7 +198,7 @@ impl Life {
         let id = self.named("deleted").await?;
         self.delete(id).await?;
         self.oracle.log(&Entry::RestoreBegun(id.to_string()));
-        self.store.restore(id, &Scope::All).await?;
+        self.store.scoped(&Scope::All).restore(id).await?;
         self.oracle.log(&Entry::Restored(id.to_string()));
 
         let id = self.named("purged").await?;
@@ -216,7 +216,7 @@ impl Life {
 
         // Refused in its commit, when the object is at the provider already.
         let large = vec![7; usize::try_from(QUOTA_BYTES).expect("it fits") + 1];
-        let refused = self.store.replace(id, &Scope::All, &large[..]).await;
+        let refused = self.store.scoped(&Scope::All).replace(id, &large[..]).await;
         match refused {
             Err(error) if error.kind() == ErrorKind::QuotaExceeded => {}
             Err(error) => return Err(error),
@@ -306,14 +306,14 @@ impl Life {
     async fn replace(&self, id: FileId) -> Result<()> {
         let tag = self.fresh_tag(1) * 8 + 1;
         self.oracle.log(&Entry::ReplaceBegun(id.to_string(), tag));
-        self.store.replace(id, &Scope::All, &content::of(tag)[..]).await?;
+        self.store.scoped(&Scope::All).replace(id, &content::of(tag)[..]).await?;
         self.oracle.log(&Entry::Replaced(id.to_string(), tag));
         Ok(())
     }
 
     async fn delete(&self, id: FileId) -> Result<()> {
         self.oracle.log(&Entry::DeleteBegun(id.to_string()));
-        self.store.delete(id, &Scope::All).await?;
+        self.store.scoped(&Scope::All).delete(id).await?;
         self.oracle.log(&Entry::Deleted(id.to_string()));
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use filestore_core::tasks::step::Step;
+use filestore_core::internals::tasks::step::Step;
 use filestore_server::{Config, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,8 +72,8 @@ impl Sabotage {
 
     #[cfg(feature = "sabotage")]
     fn arm_some(&self) {
-        use filestore_core::tasks::sabotage::{Failure, Part, Plan, arm};
-        use filestore_core::tasks::step::Call;
+        use filestore_core::internals::tasks::sabotage::{Failure, Part, Plan, arm};
+        use filestore_core::internals::tasks::step::Call;
 
         let failure = self.fail.as_ref().map(|text| {
             let parts: Vec<_> = text.split(':').collect();
@@ -101,7 +101,7 @@ impl Sabotage {
 /// Waits until a process with a plan has come to a step, no longer than `patience`.
 pub(crate) async fn come_to(step: Step, patience: Duration) {
     #[cfg(feature = "sabotage")]
-    let wait = move || filestore_core::tasks::sabotage::await_step(step, patience);
+    let wait = move || filestore_core::internals::tasks::sabotage::await_step(step, patience);
     #[cfg(not(feature = "sabotage"))]
     let wait = move || _ = (step, patience);
     tokio::task::spawn_blocking(wait).await.expect("waiting does not panic");
@@ -134,8 +134,8 @@ pub(crate) async fn run(options: Options) -> ExitCode {
             server.stop().await;
             ExitCode::SUCCESS
         }
-        fault = store.poisoned() => {
-            eprintln!("crash: the database must be opened anew: {fault}");
+        fault = store.admin().poisoned() => {
+            eprintln!("crash: the database must be opened again: {fault}");
             exit_at_once()
         }
     }

@@ -42,12 +42,12 @@ async fn compare(home: &Path, by: &DeletedBy, findings: &mut Findings) -> Result
     for _ in 0..RUNS {
         store.admin().sync(Arc::new(NoProgress)).await?;
         store.admin().purge(&NoProgress).await?;
-        store.upkeep().await?;
+        store.admin().upkeep().await?;
     }
 
     let records = all_records(&store).await?;
     for record in &records {
-        let bytes = store.read(record.file_id, &Scope::All).await;
+        let bytes = store.scoped(&Scope::All).read(record.file_id).await;
         let is_whole = bytes.as_ref().is_ok_and(|bytes| content::identify(bytes).is_some());
         let kind = if bytes.is_ok() { Kind::Mixed } else { Kind::NoBytes };
         findings.expect(is_whole, kind, || format!("{record:?}: {:?}", bytes.map(|b| b.len())));
@@ -107,7 +107,7 @@ pub(crate) async fn all_records(store: &FileStore) -> Result<Vec<FileRecord>> {
     let mut records = Vec::new();
 
     loop {
-        let page = store.list(&request, &Scope::All).await?;
+        let page = store.scoped(&Scope::All).list(&request).await?;
         records.extend(page.items);
         request.cursor = page.next_cursor;
         if request.cursor.is_none() {

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{BindingSeen, Files as _, InsertFiles, Upkeep as _};
+use filestore_core::internals::domain::report::erasure::Era;
+use filestore_core::internals::metadata::sqlite::SqliteMetadata;
+use filestore_core::internals::metadata::{BindingSeen, Files as _, InsertFiles, Upkeep as _};
 use filestore_core::{
     BlobId, BlobKey, Clock, Durability, FileId, FileRecord, FileStore, NewUpload, Result,
 };
@@ -78,6 +79,7 @@ async fn fill(home: &Path, options: &Options) -> Result<()> {
             quota_files: None,
             idempotency: None,
             permit: None,
+            era: Era::default(),
         };
         metadata.insert_files(insert).await?;
     }

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
+use filestore_core::internals::tasks::step::Step;
 use filestore_core::receipts::DeletedBy;
-use filestore_core::tasks::step::Step;
 use filestore_core::{FileId, FileRecord, Result, Scope};
 use filestore_workspace::directory_in_memory;
 use rustix::process::Signal;
@@ -247,7 +247,7 @@ async fn compare_opened(home: &Path, findings: &mut Findings) -> Result<()> {
     let store = scenario::open(home).await?;
     let records = all_records(&store).await?;
     for record in &records {
-        let read = store.read(record.file_id, &Scope::All).await;
+        let read = store.scoped(&Scope::All).read(record.file_id).await;
         let tag = read.as_ref().ok().and_then(|bytes| content::identify(bytes));
         findings.expect(tag.is_some(), Kind::NoBytes, || format!("{record:?}: {read:?}"));
         compare_known(record, tag, &expected, findings);
@@ -257,7 +257,7 @@ async fn compare_opened(home: &Path, findings: &mut Findings) -> Result<()> {
         let holds = is_there || file.presence != Presence::There;
         findings.expect(holds, Kind::Lost, || format!("{id}: {file:?}"));
         let id: FileId = id.parse()?;
-        let is_readable = store.read(id, &Scope::All).await.is_ok();
+        let is_readable = store.scoped(&Scope::All).read(id).await.is_ok();
         findings.expect(is_readable == is_there, Kind::Undeleted, || id.to_string());
     }
     compare_batches(&records, &expected, findings);

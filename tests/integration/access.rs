@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use filestore_core::keys::{KeyScope, KeySecret, NewKey};
 use filestore_core::{FileStore, NewUpload, Scope};
-use filestore_server::{Auth, Server, StartError};
+use filestore_server::{Auth, Origins, Server, StartError};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{Call, Form, Reply, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
-const REFERENCE: &str = include_str!("../../filestore-server/docs/reference.md");
+const REFERENCE: &str = include_str!("../../filestore-server/docs/reference/access.md");
 
 const OWN: &str = "7";
 const FOREIGN: &str = "8";
@@ -52,6 +52,7 @@ impl Kind {
         let is_admin = self.scope == Some(KeyScope::Admin);
         match needs {
             "no key" => true,
+            "a key" => self.scope.is_some(),
             "`admin` for `*`" => is_admin && self.organizations == Scope::All,
             scope => is_admin || self.scope.is_some_and(|own| format!("`{own}`") == scope),
         }
@@ -112,12 +113,14 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
         path.replace("{code}", "LOCAL").replace("{key_id}", NO_FILE).replace("{kid}", "none");
     let path = path.replace("{destination}", "none");
     let path = path.replace("{organizationId}", organization);
-    let path = if path == "/metrics" { path } else { format!("/api/v1{path}") };
+    let is_beside = ["/", "/metrics"].contains(&path.as_str());
+    let path = if is_beside { path } else { format!("/api/v1{path}") };
     let call = server.call(row.method.clone(), &path);
     let place = |form: Form| form.text("organization_id", organization).text("sub_system", "s");
 
     match (row.method.as_str(), row.path) {
         ("GET", "/files/{fileId}/receipt") => (call, About::ReceiptOfFile),
+        ("PATCH", "/files/{fileId}") => (call.json(&json!({"mime_type": "a/b"})), About::File),
         (_, path) if path.contains("{fileId}") => (call, About::File),
         ("POST", "/files/upload") => {
             (call.form(place(Form::new()).bytes("file", b"x")), About::Organization)
@@ -129,8 +132,13 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
             call.form(Form::new().text("file_id", file).text("make_as_ready", "true")),
             About::File,
         ),
-        ("POST", "/files/delete") => (call.json(&json!({"ids": [file]})), About::FileOfSeveral),
-        ("GET", "/organizations/{organizationId}/usage") => (call, About::Organization),
+        ("POST", "/files/delete" | "/files/restore") => {
+            (call.json(&json!({"ids": [file]})), About::FileOfSeveral)
+        }
+        (
+            "GET",
+            "/organizations/{organizationId}/usage" | "/organizations/{organizationId}/sub-systems",
+        ) => (call, About::Organization),
         ("GET", "/sheets") => {
             let call = server.call(Method::GET, &format!("{path}?ids={file}"));
             (call.header("accept", "application/json"), About::CellOfSheet)
@@ -143,7 +151,9 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
             let place = json!({"organization_id": organization, "sub_system": "s"});
             (call.json(&place), About::Organization)
         }
-        ("GET", "/storage-providers" | "/metrics") => (call, About::Nothing),
+        ("GET", "/storage-providers" | "/metrics" | "/me" | "/organizations") => {
+            (call, About::Nothing)
+        }
         (_, path) => {
             let is_known = row.needs == "`admin` for `*`" || row.needs == "no key";
             assert!(is_known, "say what a request to {path} is about");
@@ -187,7 +197,8 @@ fn check(reply: &Reply, row: &Row, kind: &Kind, about: &About, organization: &st
         }
         About::FileOfSeveral => {
             let result = &reply.clone().expect(200).json()["results"][0];
-            assert_eq!(result["deleted"], kind.covers(organization), "{what}: {result}");
+            let done = if row.path == "/files/delete" { "deleted" } else { "restored" };
+            assert_eq!(result[done], kind.covers(organization), "{what}: {result}");
             let expected = if kind.covers(organization) { Value::Null } else { json!("not_found") };
             assert_eq!(result["error"]["code"], expected, "{what}: {result}");
         }
@@ -301,6 +312,54 @@ async fn a_rotated_key_keeps_its_id_and_its_idempotency() {
     assert_ne!(others, before, "a key's idempotency is its own");
 }
 
+#[tokio::test]
+async fn a_key_that_may_not_read_is_shown_no_record() {
+    let server = TestServer::start_without_purge().await;
+    let store = server.store();
+    let all = [KeyScope::Write, KeyScope::Delete];
+    let (_, blind) = store.keys().create(NewKey::new("k", Scope::All, all)).await.unwrap();
+    let seeing = [KeyScope::Write, KeyScope::Read];
+    let (_, seeing) = store.keys().create(NewKey::new("k", Scope::All, seeing)).await.unwrap();
+    let admin = new_key(store, KeyScope::Admin, Scope::All).await;
+    let shown =
+        |call: Call, secret: &str| call.header("authorization", &format!("Bearer {secret}"));
+    let id = file_of(store, OWN).await;
+    let path = format!("/api/v1/files/{id}");
+    let restore = || server.post(&format!("{path}/restore"));
+
+    // Of a file that is not deleted, and of one that is.
+    for delete in [false, true] {
+        if delete {
+            shown(server.call(Method::DELETE, &path), blind.expose()).send().await.expect(200);
+        }
+        let reply = shown(restore(), blind.expose()).send().await.expect(200);
+        assert_eq!(reply.json(), json!({"file_id": id}));
+        assert!(reply.header("etag").is_none(), "the tag is the digest of the bytes");
+    }
+    for secret in [seeing.expose(), admin.secret.as_deref().unwrap()] {
+        let reply = shown(restore(), secret).send().await.expect(200);
+        assert_eq!((&reply.json()["file_id"], &reply.json()["file_size"]), (&json!(id), &json!(5)));
+        assert!(reply.header("etag").is_some());
+    }
+
+    let ready = || server.change(&id).field("make_as_ready", "true").call();
+    let reply = shown(ready(), blind.expose()).send().await.expect(200);
+    assert!(reply.header("etag").is_none(), "{:?}", reply.headers);
+    assert!(shown(ready(), seeing.expose()).send().await.expect(200).header("etag").is_some());
+    let replaced = shown(server.change(&id).file("new").call(), blind.expose()).send().await;
+    assert!(replaced.expect(200).header("etag").is_some(), "the digest of what it has sent");
+}
+
+#[tokio::test]
+async fn the_metrics_of_the_whole_service_are_for_its_administrators() {
+    let server = TestServer::start().await;
+    let one = Scope::Organizations(vec![OWN.parse().unwrap()]);
+    let tenant = new_key(server.store(), KeyScope::Admin, one).await;
+    let service = new_key(server.store(), KeyScope::Admin, Scope::All).await;
+    with_key(server.get("/metrics"), &tenant).send().await.problem(403, "forbidden");
+    with_key(server.get("/metrics"), &service).send().await.expect(200);
+}
+
 /// Begins an upload and waits until the server has let it in. Returns what is still to be sent.
 async fn begin_upload(server: &TestServer, secret: Option<&str>) -> (Wire, Vec<u8>) {
     let form = Form::new().text("organization_id", OWN).text("sub_system", "s").bytes("file", b"x");
@@ -354,8 +413,7 @@ async fn a_refused_stranger_is_not_listened_to_for_long() {
     .await;
 
     assert_eq!(wire.reply().await.status, 401);
-    let ended = tokio::time::timeout(Duration::from_secs(30), wire.ends()).await;
-    assert!(ended.expect("the rest of the upload is not waited for"));
+    assert!(wire.ends().await, "the rest of the upload is not waited for");
 }
 
 #[tokio::test]
@@ -363,6 +421,21 @@ async fn a_server_is_closed_from_the_start_where_the_configuration_says_so() {
     let server = TestServer::start_with(|config| config.auth = Auth::Keys).await;
     server.get("/api/v1/files").send().await.problem(401, "unauthorized");
     server.get("/api/v1/health-checks").send().await.expect(200);
+}
+
+#[tokio::test]
+async fn an_open_server_is_not_opened_to_every_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = filestore_server::Config::new("127.0.0.1:0".parse().unwrap(), dir.path());
+    config.cors.origins = Origins::Any;
+    let refused = Server::start(config.clone()).await.unwrap_err();
+    assert!(refused.is_usage() && refused.to_string().contains("key create"), "{refused}");
+
+    let mut closed = config.clone();
+    closed.auth = Auth::Keys;
+    Server::start(closed).await.unwrap().stop().await;
+    config.insecure_no_auth = true;
+    Server::start(config).await.unwrap().stop().await;
 }
 
 #[tokio::test]

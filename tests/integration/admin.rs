@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{TestServer, eventually, files_under, fixtures};
 use insta::assert_json_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 #[tokio::test]
@@ -16,7 +16,8 @@ async fn a_dry_purge_run_counts_and_touches_nothing() {
     server.delete(&id).await.expect(200);
     let report =
         server.post("/api/v1/admin/purge/run").json(&json!({"dry_run": true})).send().await;
-    assert_json_snapshot!(report.expect(200).json(), @r#"
+    let report = report.expect(200).json();
+    assert_json_snapshot!(report, { ".next_due_at" => "[next due at]" }, @r#"
     {
       "blobs_removed": 0,
       "dry_run": true,
@@ -24,11 +25,13 @@ async fn a_dry_purge_run_counts_and_touches_nothing() {
       "failed": 0,
       "failures": [],
       "is_paused": false,
+      "next_due_at": "[next due at]",
       "postponed": {},
       "purged": 0,
       "purged_bytes": 0,
       "removed_at": {},
-      "waiting": 1
+      "waiting": 1,
+      "waiting_bytes": 5
     }
     "#);
 
@@ -47,6 +50,85 @@ async fn a_purge_run_purges_what_is_due_before_it_answers() {
     .await;
     let idle = server.post("/api/v1/admin/purge/run").send().await.expect(200).json();
     assert_eq!((&idle["purged"], &idle["failures"]), (&json!(0), &json!([])));
+}
+
+#[tokio::test]
+async fn a_purge_run_now_waits_for_no_grace_and_takes_one_organization_if_asked() {
+    let server = TestServer::start_without_purge().await;
+    let mut ids = Vec::new();
+    for organization in ["42", "43", "43"] {
+        let id = server.upload("12345").org(organization).ok().await.file_id;
+        server.delete(&id).await.expect(200);
+        ids.push(id);
+    }
+    let kept = server.upload("live").org("42").ok().await.file_id;
+    let run = async |body: serde_json::Value| {
+        server.post("/api/v1/admin/purge/run").json(&body).send().await.expect(200).json()
+    };
+
+    let patient = run(json!({"organization_id": "42"})).await;
+    assert_eq!((&patient["purged"], &patient["waiting"]), (&json!(0), &json!(1)));
+    let plan = run(json!({"now": true, "organization_id": "42", "dry_run": true})).await;
+    assert_eq!((&plan["purged"], &plan["purged_bytes"]), (&json!(1), &json!(5)));
+    assert_eq!((&plan["waiting"], &plan["next_due_at"]), (&json!(0), &json!(null)));
+    server.info(&ids[0]).await.expect(200);
+
+    let report = run(json!({"now": true, "organization_id": "42"})).await;
+    assert_eq!((&report["purged"], &report["purged_bytes"]), (&json!(1), &json!(5)));
+    server.info(&ids[0]).await.problem(404, "not_found");
+    server.restore(&ids[1]).await.expect(200);
+    server.delete(&ids[1]).await.expect(200);
+
+    assert_eq!(run(json!({})).await["waiting"], 2);
+    let all = run(json!({"now": true})).await;
+    assert_eq!((&all["purged"], &all["waiting"]), (&json!(2), &json!(0)));
+    server.content(&kept).send().await.expect(200);
+}
+
+#[tokio::test]
+async fn a_bad_field_of_a_purge_run_is_400_and_named() {
+    let server = TestServer::start_without_purge().await;
+    let long = "x".repeat(65);
+    let organizations =
+        [json!("007"), json!("a b"), json!(""), json!(long), json!(42), Value::Null];
+    for (field, bad) in organizations.map(|bad| ("organization_id", bad)).into_iter().chain([
+        ("now", json!("true")),
+        ("now", json!(1)),
+        ("dry_run", json!(null)),
+    ]) {
+        let reply = server.post("/api/v1/admin/purge/run").json(&json!({field: bad})).send().await;
+        assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some(field), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn the_status_and_the_metrics_show_what_waits_for_its_purge_and_no_backlog() {
+    let server = TestServer::start_without_purge().await;
+    let id = server.upload("12345").ok().await.file_id;
+    server.delete(&id).await.expect(200);
+    let due = server.info(&id).await.expect(200).json()["purge_due_at"].clone();
+
+    let status = server.get("/api/v1/admin/status").send().await.expect(200).json();
+    let purge = &status["purge"];
+    assert_eq!((&purge["waiting"], &purge["waiting_bytes"]), (&json!(1), &json!(5)));
+    assert_eq!((&purge["next_due_at"], &purge["due"]), (&due, &json!(0)));
+    let mut advised = status["advice"].as_array().unwrap().iter().map(|one| &one["about"]);
+    assert!(advised.all(|about| about != "LOCAL"), "nothing is late: {status}");
+
+    let text = server.get("/metrics").send().await.expect(200).text();
+    for line in [
+        "filestore_purge_waiting_files 1",
+        "filestore_purge_waiting_bytes 5",
+        "filestore_backlog{provider=\"LOCAL\",work=\"purge\"} 0",
+        "filestore_backlog_oldest_seconds{provider=\"LOCAL\",work=\"purge\"} 0",
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line} in {text}");
+    }
+    assert!(!text.contains("filestore_purge_next_due_time_seconds 0\n"), "{text}");
+
+    server.post("/api/v1/admin/purge/run").json(&json!({"now": true})).send().await.expect(200);
+    let text = server.get("/metrics").send().await.expect(200).text();
+    assert!(text.contains("filestore_purge_next_due_time_seconds 0\n"), "{text}");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn all_frames_come_with_a_tag_of_their_own_and_no_other_request_gets_them(
     let moving = variant(&server, &id, "?animated=true").send().await.expect(200);
     assert_eq!(colors(&moving), [0, 1, 2]);
     assert_ne!(moving.body, still.body);
-    assert_eq!(moving.only("content-security-policy"), "default-src 'none'; sandbox");
+    assert!(moving.only("content-security-policy").starts_with("default-src 'none'; sandbox"));
 
     let (tag, still_tag) = (moving.only("etag"), still.only("etag"));
     assert_ne!(tag, still_tag);

@@ -46,30 +46,31 @@ async fn a_snapshot_of_a_running_server_is_taken_verified_restored_and_pruned() 
 
     let client = server.client();
     let admin = client.admin();
-    let named = admin.backup_destinations().await.unwrap();
+    let named = admin.backups().destinations().await.unwrap();
     assert_eq!(named.iter().map(|known| known.name.as_str()).collect::<Vec<_>>(), ["nightly"]);
 
     for copied in [1, 0] {
-        let report = admin.backup_create("nightly", &CreateBackup::default()).await.unwrap();
+        let report = admin.backups().create("nightly", &CreateBackup::default()).await.unwrap();
         assert_eq!((report.copied, report.reused, report.error), (copied, 1 - copied, None));
     }
-    let verified = admin.backup_verify("nightly", &VerifyBackup::default()).await.unwrap();
+    let verified = admin.backups().verify("nightly", &VerifyBackup::default()).await.unwrap();
     assert!(verified.ok && verified.checked == 1, "{verified:?}");
 
     client.delete(id).await.unwrap();
     let gone = eventually("the purge", async || client.info(id).await.err()).await;
     assert_eq!(gone.kind(), ErrorKind::NotFound);
 
-    let report = admin.backup_restore("nightly", &RestoreBackup::file(id)).await.unwrap();
+    let report = admin.backups().restore("nightly", &RestoreBackup::file(id)).await.unwrap();
     assert_eq!((report.restored, report.failed), (1, 0));
-    let again = admin.backup_restore("nightly", &RestoreBackup::organization("42")).await.unwrap();
+    let again =
+        admin.backups().restore("nightly", &RestoreBackup::organization("42")).await.unwrap();
     assert_eq!((again.restored, again.present), (0, 1));
     let content = server.get(&format!("/api/v1/files/{id}")).send().await.expect(200);
     assert_eq!(content.text(), "hello");
 
-    let pruned = admin.backup_prune("nightly", &PruneBackups::new(1)).await.unwrap();
+    let pruned = admin.backups().prune("nightly", &PruneBackups::new(1)).await.unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept.len(), pruned.blobs_removed), (1, 1, 0));
-    assert_eq!(admin.backup_list("nightly").await.unwrap().len(), 1);
+    assert_eq!(admin.backups().list("nightly").await.unwrap().len(), 1);
     server.stop().await;
 }
 
@@ -80,7 +81,7 @@ async fn a_disk_that_is_gone_is_named_by_receipts_until_it_is_forgotten() {
     let id = id.as_str().unwrap();
     let client = server.client();
     let admin = client.admin();
-    admin.backup_create("nightly", &CreateBackup::default()).await.unwrap();
+    admin.backups().create("nightly", &CreateBackup::default()).await.unwrap();
 
     client.delete(id).await.unwrap();
     eventually("the purge", async || client.info(id).await.err()).await;
@@ -91,9 +92,9 @@ async fn a_disk_that_is_gone_is_named_by_receipts_until_it_is_forgotten() {
     let named = &gone.receipt["backups"][0];
     assert_eq!((&named["destination_id"], &named["problem"]), (&json!(disk), &json!("unusable")));
 
-    let forgotten = admin.backup_forget("nightly", &ForgetBackups::new(disk)).await.unwrap();
+    let forgotten = admin.backups().forget("nightly", &ForgetBackups::new(disk)).await.unwrap();
     assert_eq!(forgotten.forgotten, 1);
-    let again = admin.backup_forget("nightly", &ForgetBackups::default()).await.unwrap_err();
+    let again = admin.backups().forget("nightly", &ForgetBackups::default()).await.unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);
     server.stop().await;
 }
@@ -165,7 +166,7 @@ async fn a_prune_at_a_provider_is_a_conflict_while_a_snapshot_is_made_there() {
     server.upload("hello").org("42").send().await.expect(201);
     let client = server.client();
     let admin = client.admin();
-    let made = admin.backup_create("near", &CreateBackup::default()).await.unwrap();
+    let made = admin.backups().create("near", &CreateBackup::default()).await.unwrap();
     assert_eq!((made.copied, made.error), (1, None));
 
     // Another machine's.
@@ -174,14 +175,14 @@ async fn a_prune_at_a_provider_is_a_conflict_while_a_snapshot_is_made_there() {
     let beat = runs.join("01ARZ3NDEKTSV4RRFFQ69G5FAV.create.-.0");
     std::fs::write(&beat, "a run is under way\n").unwrap();
     let keep = PruneBackups::new(1);
-    let refused = admin.backup_prune("near", &keep).await.unwrap_err();
+    let refused = admin.backups().prune("near", &keep).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert!(refused.to_string().contains("a snapshot is being made"), "{refused}");
-    let again = admin.backup_create("near", &CreateBackup::default()).await.unwrap();
+    let again = admin.backups().create("near", &CreateBackup::default()).await.unwrap();
     assert_eq!((again.copied, again.reused, again.error), (0, 1, None), "snapshots go on");
 
     std::fs::remove_file(beat).unwrap();
-    let pruned = admin.backup_prune("near", &keep).await.unwrap();
+    let pruned = admin.backups().prune("near", &keep).await.unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept.len(), pruned.error), (1, 1, None));
     server.stop().await;
 }
@@ -200,7 +201,7 @@ async fn a_destination_at_a_dead_provider_fails_clearly_and_stops_nobody_else() 
 
     server.upload("after").org("42").send().await.expect(201);
     let client = server.client();
-    let made = client.admin().backup_create("near", &CreateBackup::default()).await.unwrap();
+    let made = client.admin().backups().create("near", &CreateBackup::default()).await.unwrap();
     assert_eq!((made.copied, made.error), (2, None));
     server.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use filestore_core::service::{BatchItem, NewBatch};
+use filestore_core::NewBatch;
 use filestore_workspace::{Form, TestServer, files_under, fixtures, sha256_hex};
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_batch_over_its_byte_limit_is_refused_as_a_whole() {
 async fn the_core_refuses_an_empty_batch_as_the_server_does() {
     let server = TestServer::start().await;
     let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
-    let nothing: Vec<(BatchItem, _)> = Vec::new();
-    let error = server.store().uploads().commit_batch(batch, nothing).await.unwrap_err();
+    let session = server.store().uploads().begin_unclaimed();
+    let error = session.commit_batch(batch, Vec::new()).await.unwrap_err();
     assert_eq!(error.kind(), filestore_core::ErrorKind::MissingField);
 }

@@ -1,15 +1,15 @@
 //! Administration with a provider (reference §4.12): sync, migration and checks, over HTTP and through
 //! the typed client. The provider is a directory, so that no network is needed.
 
-use filestore_client::ErrorKind;
 use filestore_client::api::{CreateBinding, MigrateRunRequest, UpdateBinding};
-use filestore_core::domain::provider::ProviderConfig;
+use filestore_client::{ErrorKind, OrganizationNumber};
+use filestore_core::config::ProviderConfig;
 use filestore_workspace::upload::UploadCall;
 use filestore_workspace::{TestServer, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const ORGANIZATION: i64 = 42;
+const ORGANIZATION: OrganizationNumber = OrganizationNumber::unchecked(42);
 
 /// A server with a provider `disk`, whose files are in the directory.
 async fn with_disk() -> (TestServer, TempDir) {
@@ -52,7 +52,7 @@ async fn slow_migration(server: &TestServer) -> MigrateRunRequest {
         batch = batch.item("x".repeat(1000));
     }
     batch.ok().await;
-    server.client().admin().sync_run().await.unwrap();
+    server.client().admin().sync().run().await.unwrap();
     server.client().bindings().create(&binding("disk", false)).await.unwrap();
     migration("disk").bytes_per_second(1000)
 }
@@ -70,31 +70,31 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
     .await;
     http.bindings().create(&binding("disk", true)).await.unwrap();
     let late = upload(&server, "after it").ok().await.file_id;
-    assert_eq!(admin.sync_enqueue(ORGANIZATION).await.unwrap().queued, 1);
+    assert_eq!(admin.sync().enqueue(ORGANIZATION).await.unwrap().queued, 1);
 
     eventually("both files to be at the provider", async || {
         // The server's own worker may have some of them.
-        assert_eq!(admin.sync_run().await.unwrap().failures, []);
-        Some(admin.sync_status().await.unwrap()).filter(|status| status.synced == 2)
+        assert_eq!(admin.sync().run().await.unwrap().failures, []);
+        Some(admin.sync().status().await.unwrap()).filter(|status| status.synced == 2)
     })
     .await;
-    let status = admin.sync_status().await.unwrap();
+    let status = admin.sync().status().await.unwrap();
     assert_eq!((status.pending, status.files_moved, status.bytes_copied), (0, 2, 26));
 
-    let there = admin.migrate_status(ORGANIZATION).await.unwrap();
+    let there = admin.migrations().status(ORGANIZATION).await.unwrap();
     assert_eq!(
         (there.bound_to.as_deref(), there.holdings[0].provider_code.as_str()),
         (Some("disk"), "disk")
     );
 
     http.bindings().update(&rebound("LOCAL")).await.unwrap();
-    let plan = admin.migrate_plan(ORGANIZATION, "LOCAL").await.unwrap();
+    let plan = admin.migrations().plan(ORGANIZATION, "LOCAL").await.unwrap();
     assert_eq!(
         (plan.move_files, plan.move_bytes, plan.from[0].provider_code.as_str()),
         (2, 26, "disk")
     );
 
-    let report = admin.migrate_run(&migration("LOCAL")).await.unwrap();
+    let report = admin.migrations().run(&migration("LOCAL")).await.unwrap();
     assert_eq!(
         (report.moved_files, report.moved_bytes, report.left_files),
         (2, 26, 0),
@@ -102,7 +102,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
     );
     assert!(!report.stopped && report.failures.is_empty());
 
-    let verified = admin.migrate_verify(ORGANIZATION, "LOCAL").await.unwrap();
+    let verified = admin.migrations().verify(ORGANIZATION, "LOCAL").await.unwrap();
     assert_eq!((verified.checked_files, verified.checked_bytes, verified.elsewhere), (2, 26, 0));
 
     for (id, bytes) in [(&early, "before the binding"), (&late, "after it")] {
@@ -115,7 +115,7 @@ async fn a_migration_elsewhere_than_the_binding_is_a_conflict_that_names_the_pro
     let (server, _disk) = with_disk().await;
     let client = server.client();
     client.bindings().create(&binding("disk", true)).await.unwrap();
-    let error = client.admin().migrate_run(&migration("LOCAL")).await.unwrap_err();
+    let error = client.admin().migrations().run(&migration("LOCAL")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 
     let reply = server
@@ -136,20 +136,20 @@ async fn a_migration_whose_caller_goes_away_stops_and_can_be_run_again() {
     let slow = slow_migration(&server).await;
     let running = tokio::spawn({
         let client = server.client();
-        async move { client.admin().migrate_run(&slow).await }
+        async move { client.admin().migrations().run(&slow).await }
     });
 
-    let status = async || client.admin().migrate_status(ORGANIZATION).await.unwrap().running;
+    let status = async || client.admin().migrations().status(ORGANIZATION).await.unwrap().running;
     eventually("the migration to begin", status).await;
-    let error = client.admin().migrate_run(&migration("disk")).await.unwrap_err();
+    let error = client.admin().migrations().run(&migration("disk")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "one at a time");
 
     running.abort();
     eventually("the migration to end", async || status().await.is_none().then_some(())).await;
-    let left = client.admin().migrate_plan(ORGANIZATION, "disk").await.unwrap().move_files;
+    let left = client.admin().migrations().plan(ORGANIZATION, "disk").await.unwrap().move_files;
     assert!(left > 0, "it was stopped, not finished");
 
-    let rest = client.admin().migrate_run(&migration("disk")).await.unwrap();
+    let rest = client.admin().migrations().run(&migration("disk")).await.unwrap();
     assert_eq!((rest.moved_files, rest.left_files), (left, 0));
 }
 
@@ -161,17 +161,17 @@ async fn a_migration_that_is_told_to_stop_says_what_it_did() {
 
     let admin = client.admin();
     let stop = async {
-        let begun = async || admin.migrate_status(ORGANIZATION).await.unwrap().running;
+        let begun = async || admin.migrations().status(ORGANIZATION).await.unwrap().running;
         eventually("the migration to begin", begun).await;
-        admin.migrate_stop(ORGANIZATION).await.unwrap();
+        admin.migrations().stop(ORGANIZATION).await.unwrap();
     };
 
-    let (report, ()) = tokio::join!(admin.migrate_run(&slow), stop);
+    let (report, ()) = tokio::join!(admin.migrations().run(&slow), stop);
     let report = report.unwrap();
     assert!(report.stopped && report.left_files > 0, "{report:?}");
     assert_eq!(report.moved_files + report.left_files, MANY, "{report:?}");
 
-    let rest = admin.migrate_run(&migration("disk")).await.unwrap();
+    let rest = admin.migrations().run(&migration("disk")).await.unwrap();
     assert_eq!((rest.moved_files, rest.left_files, rest.stopped), (report.left_files, 0, false));
 }
 
@@ -192,9 +192,9 @@ async fn every_provider_is_listed_and_one_can_be_tried_out() {
             "backlog": {"sync": 0, "purge": 0, "dropped": 0, "oldest_secs": null},
         })
     );
-    assert_eq!(server.client().admin().providers().await.unwrap().len(), 2);
+    assert_eq!(server.client().admin().providers().list().await.unwrap().len(), 2);
 
-    let report = server.client().admin().provider_check("disk").await.unwrap();
+    let report = server.client().admin().providers().check("disk").await.unwrap();
     assert!(report.can_serve, "{report:?}");
 
     let write = report.steps.iter().find(|step| step.name == "write").expect("a step");
@@ -273,10 +273,10 @@ async fn a_migration_is_stopped_with_the_server_and_reports() {
     let (server, disk) = with_disk().await;
     let slow = slow_migration(&server).await;
     let client = server.client();
-    let begun = async || client.admin().migrate_status(ORGANIZATION).await.unwrap().running;
+    let begun = async || client.admin().migrations().status(ORGANIZATION).await.unwrap().running;
     let running = tokio::spawn({
         let client = server.client();
-        async move { client.admin().migrate_run(&slow).await }
+        async move { client.admin().migrations().run(&slow).await }
     });
 
     eventually("the migration to begin", begun).await;

@@ -23,7 +23,8 @@ async fn a_preflight_of_a_listed_origin_is_answered_before_routing() {
     let server = open_to_app().await;
     let reply = preflight(&server, APP).await.expect(204);
     assert_eq!(reply.only("access-control-allow-origin"), APP);
-    assert!(reply.only("access-control-allow-methods").contains("DELETE"));
+    let methods = reply.only("access-control-allow-methods");
+    assert!(methods.contains("PATCH") && methods.contains("DELETE"), "{methods}");
     assert!(reply.only("access-control-allow-headers").contains("Authorization"));
     assert_eq!(reply.only("vary"), "Origin");
     assert!(reply.header("x-request-id").is_some());
@@ -32,6 +33,28 @@ async fn a_preflight_of_a_listed_origin_is_answered_before_routing() {
     assert!(other.header("access-control-allow-origin").is_none());
     let off = TestServer::start().await;
     preflight(&off, APP).await.expect(405);
+}
+
+#[tokio::test]
+async fn the_headers_of_upload_widgets_and_further_ones_are_allowed() {
+    let server = TestServer::start_with(|config| {
+        config.cors.origins = Origins::Listed(vec![APP.parse().unwrap()]);
+        config.cors.headers = vec!["X-Tenant".parse().unwrap()];
+    })
+    .await;
+
+    for path in
+        ["/api/v1/files/upload", "/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/api/v1/files"]
+    {
+        let call = server.call(Method::OPTIONS, path).header("origin", APP);
+        let call = call.header("access-control-request-method", "POST");
+        let asked = "cache-control,x-requested-with,tracestate,tus-resumable,x-tenant";
+        let reply = call.header("access-control-request-headers", asked).send().await.expect(204);
+        let allowed = reply.only("access-control-allow-headers").to_ascii_lowercase();
+        for header in asked.split(',') {
+            assert!(allowed.split(", ").any(|known| known == header), "{path}: {header}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,12 @@
 //! DELETE, the purge behind it, and restore (reference §4.7 and §4.11).
 
+use std::time::Duration;
+
+use filestore_core::Timestamp;
 use filestore_core::api::PurgeStatus;
 use filestore_workspace::{TestServer, eventually, files_under, fixtures};
 use insta::assert_json_snapshot;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_delete_answers_200_with_four_fields() {
@@ -143,4 +147,59 @@ async fn deleting_one_file_leaves_its_equal_alone() {
     })
     .await;
     assert_eq!(server.content(&other).send().await.expect(200).body, "equal bytes");
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+fn time(value: &Value) -> Timestamp {
+    value.as_str().expect("a time").parse().expect("ISO 8601 with milliseconds")
+}
+
+#[tokio::test]
+async fn by_default_a_deletion_can_be_taken_back_for_a_day() {
+    let server = TestServer::start_without_purge().await;
+    let id = server.upload("undo").ok().await.file_id;
+    let before = Timestamp::now();
+    server.delete(&id).await.expect(200);
+    server.post("/api/v1/admin/purge/run").send().await.expect(200);
+
+    let deleted = server.info(&id).await.expect(200).json();
+    let deleted_at = time(&deleted["deleted_at"]);
+    assert!(deleted_at >= before && deleted_at <= Timestamp::now(), "{deleted}");
+    assert_eq!(time(&deleted["purge_due_at"]), deleted_at.plus(DAY));
+    let listed = server.get("/api/v1/files?purge_status=SYSTEM_PURGE").send().await.expect(200);
+    assert_eq!(listed.json()["items"], json!([deleted]));
+
+    let restored = server.restore(&id).await.expect(200).json();
+    assert_eq!((&restored["deleted_at"], &restored["purge_due_at"]), (&json!(null), &json!(null)));
+    assert_eq!(server.content(&id).send().await.expect(200).body, "undo");
+    server.delete(&id).await.expect(200);
+    let again = server.info(&id).await.expect(200).json();
+    assert!(time(&again["deleted_at"]) >= deleted_at, "a deletion of its own: {again}");
+}
+
+#[tokio::test]
+async fn every_reply_with_a_record_has_both_times_and_they_are_null_for_live_files() {
+    let server = TestServer::start_without_purge().await;
+    let uploaded = server.upload("one").send().await.expect(201).json();
+    let id = uploaded["file_id"].as_str().unwrap().to_owned();
+    let batch = server.batch().item("two").send().await.expect(201).json();
+    let listed = server.get("/api/v1/files?organization_id=acme").send().await.expect(200).json();
+    let restored = server.restore(&id).await.expect(200).json();
+    let info = server.info(&id).await.expect(200).json();
+    for record in [&uploaded, &batch[0], &listed["items"][0], &restored, &info] {
+        for field in ["deleted_at", "purge_due_at"] {
+            assert_eq!(record.get(field), Some(&Value::Null), "{field} of {record}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_changed_grace_moves_the_purge_of_files_that_are_deleted_already() {
+    let server = TestServer::start_without_purge().await;
+    let id = server.upload("x").ok().await.file_id;
+    server.delete(&id).await.expect(200);
+    let server = server.restart_with(|config| config.store.purge_grace = 30 * DAY).await;
+    let record = server.info(&id).await.expect(200).json();
+    assert_eq!(time(&record["purge_due_at"]), time(&record["deleted_at"]).plus(30 * DAY));
 }

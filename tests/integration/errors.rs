@@ -47,7 +47,7 @@ async fn every_reply_carries_its_own_request_id() {
 async fn an_unknown_path_is_404() {
     let server = TestServer::start().await;
     for path in [
-        "/",
+        "//",
         "/api",
         "/api/v1",
         "/api/v1/",
@@ -71,8 +71,9 @@ async fn a_wrong_method_is_405_with_allow() {
         (Method::GET, "/api/v1/files/batch".to_owned(), vec!["POST"]),
         (Method::PUT, "/api/v1/files/batch".to_owned(), vec!["POST"]),
         (Method::POST, "/api/v1/health-checks".to_owned(), vec!["GET", "HEAD"]),
-        (Method::POST, format!("/api/v1/files/{id}"), vec!["DELETE", "GET", "HEAD"]),
-        (Method::PATCH, format!("/api/v1/files/{id}"), vec!["DELETE", "GET", "HEAD"]),
+        (Method::POST, format!("/api/v1/files/{id}"), vec!["DELETE", "GET", "HEAD", "PATCH"]),
+        (Method::PUT, format!("/api/v1/files/{id}"), vec!["DELETE", "GET", "HEAD", "PATCH"]),
+        (Method::PATCH, "/api/v1/files/upload".to_owned(), vec!["POST", "PUT"]),
         (Method::POST, format!("/api/v1/files/{id}/200/200"), vec!["GET", "HEAD"]),
         (Method::DELETE, format!("/api/v1/files/{id}/info"), vec!["GET", "HEAD"]),
         (Method::GET, format!("/api/v1/files/{id}/restore"), vec!["POST"]),

@@ -100,7 +100,7 @@ async fn the_last_scrub_is_in_readiness_and_metrics() {
     })
     .await;
     // The background looks once a minute whether a scrub is due.
-    server.store().scrub_if_due(&|| false).await.unwrap();
+    server.store().admin().scrub_if_due(&|| false).await.unwrap();
     let ready = server.get("/api/v1/health-checks/ready").send().await.expect(200).json();
     assert_eq!((&ready["scrub"]["found"], &ready["scrub"]["deep"]), (&json!(0), &json!(true)));
     assert!(ready["scrub"]["ended_at"].is_string(), "{ready}");

@@ -71,6 +71,7 @@ async fn a_page_of_another_site_changes_nothing() {
         (Method::POST, "/api/v1/organization-storage-bindings/create".to_owned()),
         (Method::POST, format!("/api/v1/files/{id}/restore")),
         (Method::DELETE, format!("/api/v1/files/{id}")),
+        (Method::PATCH, format!("/api/v1/files/{id}")),
         (Method::PUT, "/api/v1/files/upload".to_owned()),
     ];
     let site = |name: &'static str, value: &'static str| {
@@ -129,6 +130,37 @@ async fn administration_is_for_this_machine() {
     let elsewhere = behind.get(status).header("x-forwarded-for", "9.9.9.9").send().await;
     elsewhere.problem(403, "forbidden");
     behind.get(HEALTH).header("x-forwarded-for", "9.9.9.9").send().await.expect(200);
+}
+
+#[tokio::test]
+async fn a_client_that_its_proxy_does_not_name_is_not_on_this_machine() {
+    let server = TestServer::start_with(|config| {
+        config.trusted_proxies = vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
+    })
+    .await;
+    let status = "/api/v1/admin/status";
+
+    for told in [
+        "unknown",
+        "",
+        "8.8.8.8, _hidden",
+        "8.8.8.8,",
+        "127.0.0.1, unknown",
+        "[2001:db8::1]",
+        "[2001:db8::1]:443",
+        "8.8.8.8:5678",
+        "localhost",
+    ] {
+        let reply = server.get(status).header("x-forwarded-for", told).send().await;
+        assert_eq!(reply.problem(403, "forbidden").status, 403, "{told}");
+        server.get(HEALTH).header("x-forwarded-for", told).send().await.expect(200);
+    }
+    for told in ["127.0.0.1", "[::1]", "[::1]:5678", "127.0.0.1:5678"] {
+        server.get(status).header("x-forwarded-for", told).send().await.expect(200);
+    }
+    // A proxy that tells by `Forwarded` may pass on what its client wrote here.
+    let both = server.get(status).header("x-forwarded-for", "127.0.0.1");
+    both.header("forwarded", "for=8.8.8.8").send().await.problem(403, "forbidden");
 }
 
 #[tokio::test]

@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use filestore_core::domain::scope::Scope;
-use filestore_core::service::NewUpload;
-use filestore_core::{ErrorKind, FileId, FileStore};
+use filestore_core::{ErrorKind, FileId, FileStore, NewUpload, Scope};
 use filestore_workspace::files_under;
 
 /// Makes a store with one file, and closes it.
@@ -41,7 +39,7 @@ fn take_database(dir: &Path) -> Vec<u8> {
 
 async fn reads(dir: &Path, id: FileId) -> bool {
     let store = FileStore::open(dir).await.unwrap();
-    let bytes = store.read(id, &Scope::All).await;
+    let bytes = store.scoped(&Scope::All).read(id).await;
     store.close().await;
     bytes.is_ok_and(|bytes| bytes == "bytes")
 }
@@ -54,7 +52,7 @@ async fn a_missing_database_beside_blobs_is_refused_and_says_what_to_do() {
 
     let message = refusal(dir.path()).await;
     assert!(message.contains("metadata.sqlite3 is missing"), "{message}");
-    assert!(message.contains("from a backup") && message.contains("begin anew"), "{message}");
+    assert!(message.contains("from a backup") && message.contains("start again"), "{message}");
     assert!(!dir.path().join("metadata.sqlite3").exists(), "none is made in its place");
 
     fs::write(dir.path().join("metadata.sqlite3"), database).unwrap();

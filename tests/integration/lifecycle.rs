@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use filestore_core::api::PurgeStatus;
-use filestore_workspace::{TestServer, eventually, eventually_within, fixtures};
+use filestore_workspace::{TestServer, eventually, fixtures};
 use insta::assert_json_snapshot;
 
 /// A file in each status.
@@ -40,7 +40,7 @@ async fn a_temp_upload_is_local_with_sync_none_and_expires_after_a_day() {
 async fn a_pending_file_with_nowhere_to_go_settles_within_30_seconds() {
     let server = TestServer::start().await;
     let uploaded = server.upload("x").ok().await;
-    let settled = eventually_within(Duration::from_secs(30), "sync_status NONE", async || {
+    let settled = eventually("sync_status NONE", async || {
         Some(server.record(&uploaded.file_id).await).filter(|record| record.sync_status == "NONE")
     })
     .await;
@@ -204,6 +204,29 @@ async fn an_expired_temp_file_is_purged() {
     })
     .await;
     server.content(&kept.file_id).send().await.expect(200);
+}
+
+#[tokio::test]
+async fn an_expired_temp_file_waits_for_its_purge_and_can_be_restored() {
+    let grace = Duration::from_hours(24);
+    let server = TestServer::start_with(|config| {
+        config.store.temp_ttl = Duration::from_millis(1);
+        config.store.purge_grace = grace;
+    })
+    .await;
+    let id = server.upload("x").temp().ok().await.file_id;
+    let record = eventually("the expiry", async || {
+        server.post("/api/v1/admin/purge/run").send().await.expect(200);
+        Some(server.record(&id).await).filter(|record| record.purge_status.is_some())
+    })
+    .await;
+    assert!(record.deleted_at.is_some() && record.purge_due_at > record.deleted_at, "{record:?}");
+    server.content(&id).send().await.problem(404, "not_found");
+
+    let server = server.restart_with(|config| config.store.temp_ttl = grace).await;
+    let restored = server.restore(&id).await.expect(200).record();
+    assert!(restored.deleted_at.is_none() && restored.expires_at > record.expires_at);
+    server.content(&id).send().await.expect(200);
 }
 
 #[tokio::test]

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use filestore_core::Scope;
+use filestore_core::keys::{KeyScope, NewKey};
 use filestore_server::LeastRate;
+use filestore_workspace::wire::Wire;
 use filestore_workspace::{Form, TestServer, eventually, fixtures};
 use futures_util::future::join_all;
+use serde_json::json;
 
-/// A patience short enough to wait for.
-const BRIEF: Duration = Duration::from_millis(150);
+/// A patience short enough to wait for, and long enough for a client of a busy machine.
+const BRIEF: Duration = Duration::from_millis(500);
 
 fn form() -> Form {
     Form::new().text("organization_id", "acme").text("sub_system", "gallery")
@@ -221,6 +225,41 @@ async fn an_organization_over_its_quota_is_413() {
 }
 
 #[tokio::test]
+async fn a_quota_full_of_deleted_files_says_how_to_purge_them_at_once() {
+    let grace = Duration::from_hours(24);
+    let server = TestServer::start_with(|config| {
+        config.store.quota_bytes = Some(1000);
+        config.store.quota_files = Some(3);
+        config.store.purge_grace = grace;
+    })
+    .await;
+    let over = async |bytes: usize| {
+        let reply = server.upload(fixtures::noise(7, bytes)).send().await;
+        reply.problem(413, "quota_exceeded").detail
+    };
+    let hint = "filestore purge run --now --org acme";
+
+    let foreign = server.upload("x").org("other").ok().await.file_id;
+    server.delete(&foreign).await.expect(200);
+    let filling = server.upload(fixtures::noise(1, 600)).ok().await.file_id;
+    let live = over(401).await;
+    assert!(!live.contains("purge"), "another organization's deletions are its own: {live}");
+
+    server.delete(&filling).await.expect(200);
+    let full = over(401).await;
+    assert!(full.contains("quota is 1000 bytes") && full.contains(hint), "{full}");
+    server.upload("a").ok().await;
+    server.upload("b").ok().await;
+    let full = over(1).await;
+    assert!(full.contains("quota is 3 files") && full.contains(hint), "{full}");
+
+    let now = json!({"now": true, "organization_id": "acme"});
+    server.post("/api/v1/admin/purge/run").json(&now).send().await.expect(200);
+    server.upload(fixtures::noise(7, 401)).ok().await;
+    server.restore(&foreign).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_replace_may_not_grow_over_the_quota() {
     let server = TestServer::start_with(|config| config.store.quota_bytes = Some(1000)).await;
     let id = server.upload(fixtures::noise(1, 500)).ok().await.file_id;
@@ -411,7 +450,8 @@ async fn a_full_disk_refuses_uploads_and_still_deletes_and_serves() {
     let doomed = server.upload("doomed").ok().await.file_id;
 
     let server = server.restart_with(|config| config.store.reserve_bytes = 1 << 60).await;
-    server.upload("x").send().await.problem(507, "storage_full");
+    let full = server.upload("x").send().await.problem(507, "storage_full");
+    assert!(full.detail.ends_with("filestore purge run --now"), "{}", full.detail);
     server.batch().item("x").send().await.problem(507, "storage_full");
     server.change(&kept).file("x").send().await.problem(507, "storage_full");
     assert_eq!(server.content(&kept).send().await.expect(200).body, "kept");
@@ -421,4 +461,90 @@ async fn a_full_disk_refuses_uploads_and_still_deletes_and_serves() {
         Some(server.info(&doomed).await).filter(|reply| reply.status == 404)
     })
     .await;
+}
+
+/// Begins an upload whose form has its file first, and lets it wait for its end.
+async fn begin_with_the_file(server: &TestServer, headers: &str) -> Wire {
+    let form = Form::new().bytes("file", &fixtures::noise(1, 500));
+    let form = form.text("organization_id", "a").text("sub_system", "s");
+    let (content_type, body) = (form.content_type(), form.finish());
+    let mut wire = server.wire().await;
+    wire.send(format!(
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ))
+    .await;
+    wire.send(&body[..300]).await;
+    wire
+}
+
+/// Sends a whole upload with its file first, of `organization`; returns the status.
+async fn send_with_the_file(server: &TestServer, organization: &str, header: (&str, &str)) -> u16 {
+    let form = Form::new().bytes("file", b"x");
+    let form = form.text("organization_id", organization).text("sub_system", "s");
+    let call = server.post("/api/v1/files/upload").header(header.0, header.1);
+    call.form(form).send().await.status
+}
+
+/// A server on which each sender may have two unfinished uploads.
+async fn with_room_for_two(adjust: impl FnOnce(&mut filestore_server::Config)) -> TestServer {
+    TestServer::start_with(|config| {
+        config.store.limits.max_batch_items = 2;
+        config.store.limits.staged_files = 1;
+        config.store.limits.staged_files_per_organization = 1;
+        config.body.idle = Duration::from_hours(1);
+        adjust(config);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn uploads_that_begin_with_their_file_take_room_from_their_own_key_only() {
+    let server = with_room_for_two(|_| {}).await;
+    let mut shown = Vec::new();
+    for organizations in [&["a"][..], &["b"], &["a", "b"], &["a", "b"]] {
+        let of = organizations.iter().map(|name| name.parse().unwrap()).collect();
+        let new = NewKey::new("k", Scope::Organizations(of), [KeyScope::Write]);
+        let (_, secret) = server.store().keys().create(new).await.unwrap();
+        shown.push(format!("Bearer {}", secret.expose()));
+    }
+    let [of_a, of_b, of_both, of_both_too] = &shown[..] else { unreachable!() };
+    let send = async |organization: &str, key: &str| {
+        send_with_the_file(&server, organization, ("authorization", key)).await
+    };
+
+    for (greedy, others) in [(of_a, [of_b, of_both]), (of_both, [of_b, of_both_too])] {
+        let header = format!("Authorization: {greedy}\r\n");
+        let begun = [
+            begin_with_the_file(&server, &header).await,
+            begin_with_the_file(&server, &header).await,
+        ];
+        eventually("the sender has its part", async || {
+            (send("a", greedy).await == 503).then_some(())
+        })
+        .await;
+        for key in others {
+            assert_eq!(send("b", key).await, 201);
+        }
+        drop(begun);
+        eventually("the part is free", async || (send("a", greedy).await == 201).then_some(()))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn uploads_without_keys_that_begin_with_their_file_take_room_from_their_own_address_only() {
+    let server = with_room_for_two(|config| {
+        config.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    })
+    .await;
+    let begun = [
+        begin_with_the_file(&server, "X-Forwarded-For: 192.0.2.1\r\n").await,
+        begin_with_the_file(&server, "X-Forwarded-For: 192.0.2.1\r\n").await,
+    ];
+    let send = async |address| send_with_the_file(&server, "a", ("x-forwarded-for", address)).await;
+    eventually("the address has its part", async || (send("192.0.2.1").await == 503).then_some(()))
+        .await;
+    assert_eq!(send("192.0.2.2").await, 201);
+    drop(begun);
 }

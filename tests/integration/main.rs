@@ -1,10 +1,11 @@
 //! The HTTP API, section by section of its reference, as tests.
 //!
-//! The reference is `filestore-server/docs/reference.md`; each module names its section. The tests speak
+//! The reference is `filestore-server/docs/reference`; each module names its section. The tests speak
 //! raw HTTP to a server on a port of its own, each with its own data directory, all at once.
 
 mod records;
 mod names;
+mod clients;
 mod bindings;
 mod lifecycle;
 mod upload;
@@ -13,17 +14,20 @@ mod edit;
 mod batch;
 mod idempotency;
 mod content;
+mod media_types;
 mod rfc9110;
 mod variant;
 mod animated;
 mod weapons;
 mod delete_restore;
 mod delete_many;
+mod restore_many;
 mod receipts;
 mod listing;
 mod health;
 mod admin;
 mod fsck;
+mod erasure;
 mod backups;
 mod clouds;
 mod errors;
@@ -31,6 +35,8 @@ mod access;
 mod guard;
 mod limits;
 mod usage;
+mod organizations;
+mod me;
 mod monitoring;
 mod preconditions;
 mod races;
@@ -40,6 +46,7 @@ mod old_data;
 mod cors;
 mod sheet;
 mod signed;
+mod signed_keys;
 mod story;
 #[cfg(feature = "postgres")]
 mod servers;

@@ -1,9 +1,11 @@
 //! What operators see of a server: `/metrics` and the audit log.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use filestore_core::Scope;
+use filestore_core::config::BackupDestination;
 use filestore_core::keys::{KeyScope, NewKey};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{Call, TestServer, eventually};
@@ -72,6 +74,31 @@ async fn what_waits_is_measured_with_its_age() {
         let age = sample(&text, &format!("filestore_backlog_oldest_seconds{labels}"));
         assert!(age.is_some_and(|age| (0.0..3600.0).contains(&age)), "{text}");
     }
+}
+
+#[tokio::test]
+async fn stored_files_and_the_last_backup_are_measured() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // Snapshots are of SQLite.
+    let server = TestServer::start_with_sqlite(|config| {
+        let destination = BackupDestination::new("nightly", dir.path());
+        config.store.backup_destinations.push(destination);
+    })
+    .await;
+    server.upload("12345").ok().await;
+    server.post("/api/v1/admin/backups/nightly/create").send().await.expect(200);
+
+    let text = server.get("/metrics").send().await.expect(200).text();
+    for (name, expected) in [
+        ("filestore_stored_files{location=\"LOCAL\"}", 1.0),
+        ("filestore_stored_bytes{location=\"LOCAL\"}", 5.0),
+        ("filestore_stored_files{location=\"CLOUD\"}", 0.0),
+    ] {
+        assert_eq!(sample(&text, name), Some(expected), "{name} in {text}");
+    }
+    let last = "filestore_backup_last_success_time_seconds{destination=\"nightly\"}";
+    let opened = sample(&text, "filestore_start_time_seconds");
+    assert!(sample(&text, last) >= opened, "{last} in {text}");
 }
 
 #[tokio::test]
@@ -171,34 +198,48 @@ async fn deletions_bindings_and_administration_are_on_record_and_reading_is_not(
     assert!(lines[2]["time"].as_str().is_some_and(|time| time.ends_with('Z')));
 }
 
+/// Begins a deletion, and goes away when the server is at it.
+async fn abandon_a_deletion(server: &TestServer, id: &str) {
+    let mut client = TcpStream::connect(server.addr()).await.expect("a connection");
+    let delete = format!("DELETE /api/v1/files/{id} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.write_all(delete.as_bytes()).await.expect("the server reads");
+    eventually("the deletion beside this look, or its end", async || {
+        let text = server.get("/metrics").send().await.expect(200).text();
+        let running = sample(&text, "filestore_http_requests_running");
+        let is_answered = client.try_read(&mut [0; 1]).is_ok();
+        (is_answered || running >= Some(2.0)).then_some(())
+    })
+    .await;
+    client.set_zero_linger().expect("a socket");
+}
+
 #[tokio::test]
 async fn a_deletion_whose_client_went_away_is_on_record() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("audit.jsonl");
     let server =
         TestServer::start_with_sqlite(|config| config.audit_log = Some(path.clone())).await;
-    let id = server.upload("12345").ok().await.file_id;
-
     let database = server.data_dir().join("metadata.sqlite3");
     let holder = rusqlite::Connection::open(database).expect("the database");
-    holder.execute_batch("BEGIN IMMEDIATE").expect("the turn to write");
-    let mut client = TcpStream::connect(server.addr()).await.expect("a connection");
-    let delete = format!("DELETE /api/v1/files/{id} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    client.write_all(delete.as_bytes()).await.expect("the server reads");
-    eventually("the deletion beside this look", async || {
-        let text = server.get("/metrics").send().await.expect(200).text();
-        sample(&text, "filestore_http_requests_running").filter(|running| *running >= 2.0)
+
+    // On a busy machine a deletion may give up its wait for the turn before its client goes away.
+    let mut begun = 0;
+    let (line, id) = eventually("an abandoned deletion is made", async || {
+        let id = server.upload("12345").ok().await.file_id;
+        holder.execute_batch("BEGIN IMMEDIATE").expect("the turn to write");
+        abandon_a_deletion(&server, &id).await;
+        begun += 1;
+        let line = lines(&path, begun).await.remove(begun - 1);
+        holder.execute_batch("ROLLBACK").expect("the end of the turn");
+
+        // Is written after the deletion, if that still waits.
+        server.upload("behind").ok().await;
+        let is_made = server.content(&id).send().await.status == 404;
+        (is_made && line["result"] == "abandoned").then_some((line, id))
     })
     .await;
-
-    client.set_zero_linger().expect("a socket");
-    drop(client);
-    let line = lines(&path, 1).await.remove(0);
-    assert_eq!(shown(&line, &["result", "status"]), [json!("abandoned"), Value::Null]);
+    assert_eq!(line["status"], Value::Null);
     assert_eq!(line["path"], format!("/api/v1/files/{id}"));
-
-    holder.execute_batch("ROLLBACK").expect("the end of the turn");
-    eventually("the deletion", async || (server.info(&id).await.status == 404).then_some(())).await;
 }
 
 #[tokio::test]
@@ -215,6 +256,23 @@ async fn a_key_that_lacks_the_scope_is_on_record() {
     let line = lines(&path, 1).await.remove(0);
     let keys = ["actor", "key_id", "result"];
     assert_eq!(shown(&line, &keys), [json!("key"), json!(key.id.to_string()), json!("refused")]);
+}
+
+#[tokio::test]
+async fn an_edit_is_on_record_without_what_was_written() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("12345").ok().await.file_id;
+
+    server.edit(&id, &json!({"metadata": {"diagnosis": "x"}})).send().await.expect(200);
+    server.edit("01ARZ3NDEKTSV4RRFFQ69G5FAV", &json!({})).send().await.expect(404);
+    let lines = lines(&path, 2).await;
+    let keys = ["action", "path", "status", "result", "request"];
+    let edit = json!("PATCH /files/{file_id}");
+    let own = json!(format!("/api/v1/files/{id}"));
+    assert_eq!(shown(&lines[0], &keys), [edit, own, json!(200), json!("done"), Value::Null]);
+    assert_eq!(lines[1]["result"], "refused");
 }
 
 #[tokio::test]
@@ -278,4 +336,165 @@ async fn work_that_goes_on_is_on_record_with_its_end() {
     let ended = lines(&path, held + 2).await.remove(held + 1);
     assert_eq!((&ended["result"], &ended["request_id"]), (&json!("done"), &begun["request_id"]));
     assert_eq!(ended["action"], "POST /admin/purge/run");
+}
+
+/// Makes a key for all organizations. Returns its id and the value of its header.
+async fn key(server: &TestServer, scopes: &[KeyScope]) -> (String, String) {
+    let new = NewKey::new("test", Scope::All, scopes.iter().copied());
+    let (key, secret) = server.store().keys().create(new).await.expect("a key");
+    (key.id.to_string(), format!("Bearer {}", secret.expose()))
+}
+
+#[tokio::test]
+async fn a_replacement_a_promotion_and_signed_urls_are_on_record_with_file_and_end() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("12345").ok().await.file_id;
+    let (key_id, bearer) = key(&server, &[KeyScope::Read, KeyScope::Write]).await;
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let with_key = |call: Call| call.header("authorization", &bearer);
+
+    with_key(server.change(&id).file("other").call()).send().await.expect(200);
+    with_key(server.change(&id).field("make_as_ready", "true").call()).send().await.expect(200);
+    with_key(server.change(unknown).file("other").call()).send().await.expect(404);
+    let sign = server.post(&format!("/api/v1/files/{id}/sign"));
+    let signed = with_key(sign).json(&json!({"size": 200})).send().await.expect(200).json();
+    let place = json!({"organization_id": "acme", "sub_system": "docs", "expires_in_s": 60});
+    let sign_upload = server.post("/api/v1/files/sign-upload").json(&place);
+    let minted = with_key(sign_upload).send().await.expect(200).json();
+    let refused = server.post(&format!("/api/v1/files/{unknown}/sign"));
+    with_key(refused).send().await.expect(404);
+
+    let lines = lines(&path, 6).await;
+    assert!(lines.iter().all(|line| line["key_id"] == *key_id), "{lines:?}");
+    let keys = ["action", "status", "report"];
+    let put = json!("PUT /files/upload");
+    let report = |change: &str| json!({"file_id": id, "change": change, "organization_id": "acme", "version": 2});
+    assert_eq!(shown(&lines[0], &keys), [put.clone(), json!(200), report("replace")]);
+    assert_eq!(shown(&lines[1], &keys), [put.clone(), json!(200), report("make_as_ready")]);
+    let missed = json!({"file_id": unknown});
+    assert_eq!(shown(&lines[2], &keys), [put, json!(404), missed]);
+
+    let sign = json!("POST /files/{file_id}/sign");
+    let end = json!({"expires_at": signed["expires_at"]});
+    assert_eq!(shown(&lines[3], &keys), [sign.clone(), json!(200), end]);
+    assert_eq!(lines[3]["path"], format!("/api/v1/files/{id}/sign"));
+    assert_eq!(lines[3]["request"], json!({"size": 200}));
+    let end = json!({"expires_at": minted["expires_at"]});
+    assert_eq!(shown(&lines[4], &keys), [json!("POST /files/sign-upload"), json!(200), end]);
+    assert_eq!(lines[4]["request"], place);
+    assert_eq!(shown(&lines[5], &keys), [sign, json!(404), Value::Null]);
+
+    let text = std::fs::read_to_string(&path).expect("the log");
+    assert!(!text.contains("sig="), "no line lets its reader in: {text}");
+}
+
+/// Lists the method and the path of each row of the reference's table of routes that is not safe.
+fn unsafe_routes() -> BTreeSet<(String, String)> {
+    let reference = include_str!("../../filestore-server/docs/reference/access.md");
+    let table = reference.split("| needs |\n|---|---|---|\n").nth(1).expect("the table");
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>())
+        .filter(|cells| !["GET", "HEAD"].contains(&cells[0]))
+        .map(|cells| (cells[0].to_owned(), cells[1].trim_matches('`').to_owned()))
+        .collect()
+}
+
+#[tokio::test]
+async fn each_route_that_changes_or_mints_something_leaves_a_line_also_when_it_refuses() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    // A key that may read: what needs more is 403, and to sign a file that is not there is 404.
+    let (key_id, bearer) = key(&server, &[KeyScope::Read]).await;
+    let mut routes = unsafe_routes();
+    for (method, route) in &routes {
+        let segments = route.split('/').map(|segment| match segment {
+            "{fileId}" => "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            _ if segment.starts_with('{') => "x",
+            _ => segment,
+        });
+        let sent = segments.collect::<Vec<_>>().join("/");
+        let call = server.call(method.parse().expect("a method"), &format!("/api/v1{sent}"));
+        let status = call.header("authorization", &bearer).send().await.status;
+        assert!((400..500).contains(&status), "{method} {route}: {status}");
+    }
+
+    // Uploads only add files.
+    for adding in ["/files/upload", "/files/batch"] {
+        assert!(routes.remove(&("POST".to_owned(), adding.to_owned())), "{adding}");
+    }
+    let mut audited = BTreeSet::new();
+    for line in lines(&path, routes.len()).await {
+        assert_eq!(shown(&line, &["key_id", "result"]), [json!(key_id), json!("refused")]);
+        let action = line["action"].as_str().expect("a text");
+        let action = action.replace("{file_id}", "{fileId}");
+        let action = action.replace("{organization_id}", "{organizationId}");
+        let (method, route) = action.split_once(' ').expect("a method");
+        audited.insert((method.to_owned(), route.to_owned()));
+    }
+    assert_eq!(audited, routes);
+}
+
+#[tokio::test]
+async fn a_restoration_of_many_files_is_on_record_with_its_result() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("x").ok().await.file_id;
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+    let ids = json!({"ids": [id, unknown]});
+    server.post("/api/v1/files/restore").json(&ids).send().await.expect(200);
+    let line = lines(&path, 1).await.remove(0);
+    assert_eq!(line["request"], ids);
+    assert_eq!(line["report"], json!({"restored": 1, "failed": {unknown: "not_found"}}));
+}
+
+#[tokio::test]
+async fn strangers_cannot_fill_the_audit_log() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let (_, bearer) = key(&server, &[KeyScope::Delete]).await;
+
+    for number in 0..200 {
+        let delete = server.call(Method::DELETE, "/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        let guess = format!("Bearer fsk_{number}");
+        let call = if number % 2 == 0 { delete } else { delete.header("authorization", &guess) };
+        call.send().await.problem(401, "unauthorized");
+    }
+    // A key's own line goes by no count.
+    let delete = server.call(Method::DELETE, "/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    delete.header("authorization", &bearer).send().await.expect(404);
+    server.stop().await;
+
+    let lines = lines(&path, 3).await;
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(shown(&lines[0], &["actor", "status"]), [json!("anonymous"), json!(401)]);
+    assert_eq!(shown(&lines[1], &["actor", "status"]), [json!("key"), json!(404)]);
+    let keys = ["actor", "client", "repeated", "result"];
+    let counted = [json!("anonymous"), json!("127.0.0.1"), json!(199), json!("refused")];
+    assert_eq!(shown(&lines[2], &keys), counted);
+}
+
+#[tokio::test]
+async fn the_audit_log_is_printable_ascii_whatever_is_asked_for() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+
+    let hostile = "\u{9b}31m\u{202e}\u{2028}\u{2029}\u{85}é";
+    let target = format!("/api/v1/files/{hostile}");
+    let delete = format!("DELETE {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(server.exchange(&delete).await.status, 400);
+    let ids = json!({"ids": [hostile]});
+    server.post("/api/v1/files/delete").json(&ids).send().await.expect(200);
+
+    let read = lines(&path, 2).await;
+    assert_eq!((&read[0]["path"], &read[1]["request"]), (&json!(target), &ids));
+    assert_eq!(read[1]["report"]["failed"][hostile], "invalid_field");
+    let text = std::fs::read(&path).expect("the log");
+    assert!(text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')), "{}", text.escape_ascii());
 }

@@ -4,6 +4,7 @@
 use filestore_workspace::TestServer;
 use filestore_workspace::names::{CONTROL_NAMES, OddName, name_of_disposition, odd_names};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
 
 #[tokio::test]
 async fn a_given_name_comes_back_exactly_wherever_it_is_shown() {
@@ -35,7 +36,7 @@ async fn a_file_can_be_renamed_to_any_name_and_replaced_under_it() {
     let server = TestServer::start().await;
     let id = server.upload("x").ok().await.file_id;
     for OddName { what, name } in odd_names() {
-        server.change(&id).field("original_name", &name).send().await.expect(200);
+        server.edit(&id, &json!({"original_name": name})).send().await.expect(200);
         server.change(&id).file(what).send().await.expect(200);
         assert_eq!(server.record(&id).await.original_name, name, "{what}");
     }
@@ -71,7 +72,7 @@ async fn a_given_name_with_a_control_character_is_refused_in_every_form() {
         let upload = server.upload("x").name(name).send().await;
         let batch = server.batch().named(name, "x").send().await;
         let replace = server.change(&id).field("original_name", name).file("y").send().await;
-        let edit = server.change(&id).field("original_name", name).send().await;
+        let edit = server.edit(&id, &json!({"original_name": name})).send().await;
         for (reply, field) in [
             (upload, "original_name"),
             (batch, "items[0].original_name"),

@@ -8,10 +8,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use filestore_core::domain::provider::ProviderConfig;
-use filestore_workspace::{Call, TestServer, sha256_hex};
+use filestore_core::api::PurgeStatus;
+use filestore_core::config::ProviderConfig;
+use filestore_workspace::{Call, Form, TestServer, sha256_hex};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Longer than this project will be maintained: what a manifest calls deleted stays to be seen.
 const NEVER: Duration = Duration::from_hours(500 * 365 * 24);
@@ -34,6 +35,11 @@ async fn a_data_directory_of_schema_4_serves_every_byte() {
 #[tokio::test]
 async fn a_data_directory_of_schema_5_serves_every_byte() {
     serves_every_byte("schema5").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_6_serves_every_byte() {
+    serves_every_byte("schema6").await;
 }
 
 async fn serves_every_byte(version: &str) {
@@ -74,12 +80,19 @@ async fn a_data_directory_of_schema_5_keeps_its_deletions_bindings_and_variants(
     keeps_its_deletions_bindings_and_variants("schema5").await;
 }
 
+#[tokio::test]
+async fn a_data_directory_of_schema_6_keeps_its_deletions_bindings_and_variants() {
+    keeps_its_deletions_bindings_and_variants("schema6").await;
+}
+
 async fn keeps_its_deletions_bindings_and_variants(version: &str) {
     let (server, manifest) = open(version).await;
 
     let deleted = manifest["deleted"].as_str().unwrap();
     server.content(deleted).send().await.expect(404);
-    assert_eq!(server.info(deleted).await.expect(200).json()["purge_status"], "SYSTEM_PURGE");
+    let record = server.record(deleted).await;
+    assert_eq!(record.purge_status, Some(PurgeStatus::SystemPurge));
+    assert!(record.deleted_at.is_some() && record.purge_due_at > record.deleted_at, "{record:?}");
     server.restore(deleted).await.expect(200);
     server.content(deleted).send().await.expect(200);
 
@@ -101,6 +114,42 @@ async fn a_data_directory_of_schema_4_keeps_its_key_and_what_was_said_of_its_fil
 #[tokio::test]
 async fn a_data_directory_of_schema_5_keeps_its_key_and_what_was_said_of_its_files() {
     keeps_its_key_and_what_was_said_of_its_files("schema5").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_6_keeps_its_key_and_what_was_said_of_its_files() {
+    keeps_its_key_and_what_was_said_of_its_files("schema6").await;
+}
+
+/// The secret of the directory signed them as that version did, with an end in the year 2500: they name no key.
+#[tokio::test]
+async fn urls_that_were_signed_before_keys_were_named_live_until_their_end() {
+    let (server, manifest) = open("schema6").await;
+    let url = |name: &str| server.url(manifest["lasting"][name].as_str().unwrap());
+    let expected = &manifest["files"][manifest["tagged"].as_str().unwrap()]["content_sha256"];
+
+    let content = Call::bare(Method::GET, &url("url")).send().await.expect(200);
+    assert_eq!(sha256_hex(&content.body), *expected);
+    let form = Form::new().bytes("file", b"signed long ago");
+    Call::bare(Method::POST, &url("upload_url")).form(form).send().await.expect(201);
+
+    // They do not say when they were signed: not to an organization that was erased.
+    let erase = server.post("/api/v1/admin/organizations/acme/erase");
+    erase.json(&json!({"confirm": "acme"})).send().await.expect(200);
+    let form = Form::new().bytes("file", b"signed long ago");
+    let refused = Call::bare(Method::POST, &url("erased_upload_url")).form(form).send().await;
+    refused.problem(403, "signature_invalid");
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_6_keeps_its_receipts() {
+    let (server, manifest) = open("schema6").await;
+    let purged = manifest["purged"].as_str().unwrap();
+    let path = format!("/api/v1/files/{purged}/receipt");
+    let now = server.get(&path).send().await.expect(200).json()["receipt"].clone();
+    for same in ["file_id", "organization_id", "deleted_at", "deleted_by", "purged_at", "removed"] {
+        assert_eq!(now[same], manifest["receipt"]["receipt"][same], "{same}");
+    }
 }
 
 #[tokio::test]
@@ -140,6 +189,7 @@ async fn open(version: &str) -> (TestServer, Value) {
         let second = ProviderConfig::new("disk2".parse().unwrap(), "fs");
         config.store.providers = vec![second.with_option("root", root)];
         config.store.purge_grace = NEVER;
+        config.store.receipt_retention = NEVER;
     });
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
 

@@ -4,15 +4,17 @@
 use filestore_core::api::PurgeStatus;
 use filestore_workspace::{Call, Reply, TestServer};
 use reqwest::Method;
+use serde_json::json;
 
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
-/// The two requests that change a file which exists.
+/// The requests that change a file which exists.
 #[derive(Debug, Clone, Copy)]
 enum Write {
     Delete,
     Replace,
+    Edit,
 }
 
 impl Write {
@@ -20,6 +22,7 @@ impl Write {
         match self {
             Self::Delete => server.call(Method::DELETE, &format!("/api/v1/files/{id}")),
             Self::Replace => server.change(id).file("other bytes").call(),
+            Self::Edit => server.edit(id, &json!({"original_name": "other"})),
         }
     }
 
@@ -33,7 +36,7 @@ impl Write {
 async fn check(headers: &[(&str, &str)], refused_by: Option<&str>) {
     let server = TestServer::start_without_purge().await;
 
-    for write in [Write::Delete, Write::Replace] {
+    for write in [Write::Delete, Write::Replace, Write::Edit] {
         let record = server.upload("bytes").ok().await;
         let own = format!("\"{}\"", record.sha256);
         let weak = format!("W/{own}");
@@ -95,7 +98,7 @@ async fn steps_4_and_5_are_for_reads_only() {
 #[tokio::test]
 async fn conditions_on_a_file_that_is_not_there_are_404() {
     let server = TestServer::start().await;
-    for write in [Write::Delete, Write::Replace] {
+    for write in [Write::Delete, Write::Replace, Write::Edit] {
         for condition in [("if-match", "*"), ("if-none-match", "*")] {
             let reply = write.with(&server, "01ARZ3NDEKTSV4RRFFQ69G5FAV", &[condition]).await;
             reply.problem(404, "not_found");

@@ -22,7 +22,9 @@ async fn an_upload_returns_every_field_of_a_record() {
         ".file_size" => "[bytes]",
     }, @r#"
     {
+      "awaits_copy": false,
       "created_at": "[instant]",
+      "deleted_at": null,
       "expires_at": null,
       "ext": "png",
       "file_id": "[file id]",
@@ -33,12 +35,15 @@ async fn an_upload_returns_every_field_of_a_record() {
       "mime_type": "image/png",
       "organization_id": "42",
       "original_name": "Garden.PNG",
+      "purge_due_at": null,
       "purge_status": null,
       "sha256": "[sha256]",
       "status": "READY",
       "storage_location": "LOCAL",
       "storage_provider": "LOCAL",
       "sub_system": "gallery",
+      "sync_attempts": 0,
+      "sync_error": null,
       "sync_status": "PENDING",
       "thumbhash": null,
       "updated_at": "[instant]",
@@ -292,6 +297,16 @@ async fn width_and_height_are_those_displayed_and_null_for_other_files() {
     for other in [fixtures::PDF, fixtures::SVG, fixtures::HTML, fixtures::UNKNOWN, b"text", b""] {
         assert_eq!(size(other).await, (None, None), "{}", String::from_utf8_lossy(other));
     }
+}
+
+#[tokio::test]
+async fn a_big_tiff_is_a_picture_in_its_record_and_in_its_variants() {
+    let server = TestServer::start().await;
+    let record = server.upload(fixtures::big_tiff(300, 210)).name("scan").ok().await;
+    assert_eq!((&*record.mime_type, &*record.ext), ("image/tiff", "tif"));
+    assert_eq!((record.width, record.height), (Some(300), Some(210)));
+    let variant = server.variant(&record.file_id, 200).send().await.expect(200);
+    assert_eq!(&variant.body[8..12], b"WEBP");
 }
 
 #[tokio::test]

@@ -6,16 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use filestore_core::domain::clock::Timestamp;
-use filestore_core::domain::config::{Durability, StoreConfig};
-use filestore_core::domain::id::FileId;
-use filestore_core::domain::scope::Scope;
-use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{Lease, Purges as _, Upkeep as _};
-use filestore_core::service::{BatchItem, NewBatch, NewUpload, Uploaded};
-use filestore_core::variant::{Fit, Variant, VariantSize};
-use filestore_core::worker::NoProgress;
-use filestore_core::{ErrorKind, FileStore, ProviderCode};
+use filestore_core::admin::NoProgress;
+use filestore_core::uploads::GivenName;
+use filestore_core::variants::{Variant, VariantSize};
+use filestore_core::{ErrorKind, FileId, FileStore, Fit, NewBatch, NewUpload, Scope, StoreConfig};
 use filestore_workspace::{eventually, files_under, fixtures};
 use tempfile::TempDir;
 
@@ -34,7 +28,9 @@ impl Disk {
     }
 
     async fn open(&self) -> FileStore {
-        self.open_with(StoreConfig::default()).await
+        let mut config = StoreConfig::default();
+        config.purge_grace = Duration::ZERO;
+        self.open_with(config).await
     }
 
     async fn open_with(&self, config: StoreConfig) -> FileStore {
@@ -59,12 +55,19 @@ impl Disk {
 
     /// Finds the place where a blob with this generated part would lie while it is staged.
     async fn staged_path(&self, store: &FileStore, generated: &str) -> PathBuf {
-        let probe = store.uploads().stage_bytes("probe".into()).await.unwrap();
-        let probe_id = probe.blob_id.to_string();
-        let found = self.named(&probe_id);
-        assert_eq!(found.len(), 1, "a staged blob is one file that bears its id: {found:?}");
-        let name = found[0].file_name().unwrap().to_string_lossy().replace(&probe_id, generated);
-        found[0].with_file_name(name)
+        let mut probe = store.uploads().begin_unclaimed();
+        let bytes = format!("a probe for {generated}");
+        probe.write(bytes.clone().into()).await.unwrap();
+        probe.settle().await.unwrap();
+        self.file_of(bytes.as_bytes()).with_file_name(generated)
+    }
+
+    /// Finds the one file that has these bytes.
+    fn file_of(&self, bytes: &[u8]) -> PathBuf {
+        let has_them = |file: &PathBuf| std::fs::read(file).is_ok_and(|read| read == bytes);
+        let found: Vec<_> = files_under(self.path()).into_iter().filter(has_them).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].clone()
     }
 }
 
@@ -84,12 +87,18 @@ async fn end(store: FileStore) {
 async fn a_staged_file_without_a_record_is_removed() {
     let disk = Disk::new();
     let store = disk.open().await;
-    let staged = store.uploads().stage_bytes("nobody had a 2xx for this".into()).await.unwrap();
-    let generated = staged.keep().to_string();
-    assert_eq!(disk.named(&generated).len(), 1, "a crash leaves it");
+    let mut session = store.uploads().begin_unclaimed();
+    session.write("nobody had a 2xx for this".into()).await.unwrap();
+    session.settle().await.unwrap();
+    let staged = disk.file_of(b"nobody had a 2xx for this");
+    let bytes = std::fs::read(&staged).unwrap();
+    drop(session);
+    eventually("the end of a dropped upload", async || (!staged.exists()).then_some(())).await;
     end(store).await;
+    // A crash leaves it.
+    std::fs::write(&staged, bytes).unwrap();
     let store = disk.open().await;
-    assert!(disk.named(&generated).is_empty());
+    assert!(!staged.exists());
     end(store).await;
 }
 
@@ -116,7 +125,7 @@ async fn a_staged_file_with_a_record_is_renamed_forward() {
     std::fs::rename(&stored, &staged).unwrap();
 
     let store = disk.open().await;
-    assert_eq!(store.read(id, &Scope::All).await.unwrap(), "committed, not yet renamed");
+    assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap(), "committed, not yet renamed");
     assert_eq!(disk.named(&generated), std::slice::from_ref(&stored));
 
     end(store).await;
@@ -135,7 +144,7 @@ async fn recovery_twice_is_recovery_once() {
 
     for _ in 0..3 {
         let store = disk.open().await;
-        assert_eq!(store.read(id, &Scope::All).await.unwrap(), "still here");
+        assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap(), "still here");
         end(store).await;
     }
 
@@ -147,17 +156,9 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
     let disk = Disk::new();
     let store = disk.open().await;
 
-    let mut items = Vec::new();
-    for index in 0..4 {
-        let staged = store.uploads().stage_bytes(format!("item {index}").into()).await.unwrap();
-        items.push((BatchItem::new(index), staged));
-    }
-
+    let items = (0..4).map(|index| (GivenName::default(), format!("item {index}").into()));
     let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
-
-    let Uploaded::New(records) = store.uploads().commit_batch(batch, items).await.unwrap() else {
-        panic!("a batch without a key is never replayed");
-    };
+    let records = store.batch(batch, items).await.unwrap();
     for record in &records[2..] {
         let generated = record.blob.key.blob_id().to_string();
         let staged = disk.staged_path(&store, &generated).await;
@@ -167,7 +168,10 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
     end(store).await;
     let store = disk.open().await;
     for (index, record) in records.iter().enumerate() {
-        assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), format!("item {index}"));
+        assert_eq!(
+            store.scoped(&Scope::All).read(record.file_id).await.unwrap(),
+            format!("item {index}")
+        );
     }
     end(store).await;
 }
@@ -179,41 +183,7 @@ async fn readers_are_served_from_staging_until_the_rename() {
     let (id, generated) = upload(&store, b"looked for in both places").await;
     let staged = disk.staged_path(&store, &generated).await;
     std::fs::rename(disk.published(&generated, &staged).await, staged).unwrap();
-    assert_eq!(store.read(id, &Scope::All).await.unwrap(), "looked for in both places");
-    end(store).await;
-}
-
-#[tokio::test]
-async fn a_purge_that_crashed_after_its_claim_is_taken_up_again() {
-    let disk = Disk::new();
-    let store = disk.open().await;
-
-    let (id, generated) = upload(&store, b"to be purged").await;
-    store.delete(id, &Scope::All).await.unwrap();
-    let database = store.data_dir().database();
-
-    end(store).await;
-
-    let metadata = SqliteMetadata::open(&database, Durability::Full, None).unwrap();
-    let now = Timestamp::now();
-    let claim = Lease { owner: "the dead", now, until: now.plus(Duration::from_hours(24)) };
-    assert_eq!(
-        metadata.claim_purges(claim, &ProviderCode::local(), now, 10).await.unwrap().len(),
-        1
-    );
-
-    metadata.close().await;
-    drop(metadata);
-
-    let store = disk.open().await;
-    let refused = store.restore(id, &Scope::All).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::AlreadyPurging, "a claim outlives its owner");
-
-    let report = store.admin().purge(&NoProgress).await.unwrap();
-    assert_eq!((report.purged, report.failures.len()), (1, 0));
-    assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert!(disk.named(&generated).is_empty());
-
+    assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap(), "looked for in both places");
     end(store).await;
 }
 
@@ -222,12 +192,12 @@ async fn a_purge_that_crashed_between_bytes_and_record_finds_the_bytes_gone() {
     let disk = Disk::new();
     let store = disk.open().await;
     let (id, generated) = upload(&store, b"half purged").await;
-    store.delete(id, &Scope::All).await.unwrap();
+    store.scoped(&Scope::All).delete(id).await.unwrap();
     end(store).await;
     std::fs::remove_file(disk.named(&generated).pop().unwrap()).unwrap();
     let store = disk.open().await;
     assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 1);
-    assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.scoped(&Scope::All).info(id).await.unwrap_err().kind(), ErrorKind::NotFound);
     end(store).await;
 }
 
@@ -248,22 +218,19 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
     let mut no_grace = StoreConfig::default();
     no_grace.blob_grace = Duration::ZERO;
     let store = disk.open_with(no_grace).await;
-    let newer = store.info(id, &Scope::All).await.unwrap().blob.key.blob_id().to_string();
+    let newer = store.scoped(&Scope::All).info(id).await.unwrap().blob.key.blob_id().to_string();
 
     replace(&store, id, "newest").await;
     assert_eq!(store.admin().purge(&NoProgress).await.unwrap().blobs_removed, 1);
     assert!(disk.named(&newer).is_empty());
     assert_eq!(disk.named(&old).len(), 1, "its own grace still runs");
-    assert_eq!(store.read(id, &Scope::All).await.unwrap(), "newest");
+    assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap(), "newest");
 
     end(store).await;
 }
 
 async fn replace(store: &FileStore, id: FileId, bytes: &'static str) {
-    use filestore_core::service::{Change, Replacement};
-    let staged = store.uploads().stage_bytes(bytes.into()).await.unwrap();
-    let new = Change::Replace(Replacement::new(staged));
-    store.change(id, &Scope::All, new, None).await.unwrap();
+    store.scoped(&Scope::All).replace(id, bytes.as_bytes()).await.unwrap();
 }
 
 #[tokio::test]
@@ -276,7 +243,13 @@ async fn a_corrupt_variant_on_disk_is_made_again() {
     let record = store.upload(new, &bytes[..]).await.unwrap();
     let variant = async |store: &FileStore| {
         let size = VariantSize::from_path("200", "200").unwrap();
-        let made = store.variant(record.file_id, size).fit(Fit::Cover).await.unwrap().1;
+        let made = store
+            .scoped(&Scope::All)
+            .variant(record.file_id, size)
+            .fit(Fit::Cover)
+            .await
+            .unwrap()
+            .1;
         match made {
             Variant::WebP(bytes) => bytes,
             Variant::PassThrough { .. } => panic!("too large to pass through"),

@@ -118,13 +118,13 @@ async fn variants_of_a_file_that_another_server_purged_are_removed() {
     let picture = fixtures::jpeg(600, 400);
     let id = one.upload(picture).name("a.jpg").ok().await.file_id;
     other.variant(&id, 200).send().await.expect(200);
-    other.store().upkeep().await.expect("a first look");
+    other.store().admin().upkeep().await.expect("a first look");
     assert!(other.store().admin().variant_cache().await.disk_entries > 0);
 
     one.delete(&id).await.expect(200);
     one.store().admin().purge(&NoProgress).await.expect("a run");
     eventually("the purge", async || (one.info(&id).await.status == 404).then_some(())).await;
-    other.store().upkeep().await.expect("a look");
+    other.store().admin().upkeep().await.expect("a look");
     assert_eq!(other.store().admin().variant_cache().await.disk_entries, 0);
 }
 

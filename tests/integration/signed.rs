@@ -200,7 +200,7 @@ async fn a_secret_is_rotated_in_peace_and_revoked_at_once() {
     let before = signed(&server, &id, &SignRequest::content()).await;
 
     let client = server.client();
-    let secrets = client.admin().signing_rotate().await.unwrap();
+    let secrets = client.admin().signing().rotate().await.unwrap();
     assert_eq!(secrets.iter().filter(|secret| secret.signs).count(), 1);
     let after = signed(&server, &id, &SignRequest::content()).await;
     assert_ne!(before, after);
@@ -212,7 +212,7 @@ async fn a_secret_is_rotated_in_peace_and_revoked_at_once() {
     let client = server.client();
     let old = secrets.iter().find(|secret| !secret.signs).unwrap();
     assert!(before.contains(&format!("kid={}", old.kid)) && old.valid_until.is_some());
-    let left = client.admin().signing_revoke(&old.kid).await.unwrap();
+    let left = client.admin().signing().revoke(&old.kid).await.unwrap();
     assert_eq!(left.len(), 1);
     server.get(&before).send().await.problem(403, "signature_invalid");
     server.get(&after).send().await.expect(200);

@@ -2,15 +2,12 @@
 //! application must see the same.
 
 use filestore_client::{Batch, Client, Item, ListQuery, Place, Upload};
-use filestore_core::FileStore;
-use filestore_core::api::{FileRecord, PurgeStatus};
-use filestore_core::domain::scope::Scope;
-use filestore_core::service::{
-    BatchItem, Change, GivenName, ListRequest, NewBatch, NewUpload, Replacement, Uploaded,
-};
-use filestore_core::variant::{Variant, VariantSize};
-use filestore_core::worker::NoProgress;
-use filestore_workspace::{TestServer, eventually, fixtures};
+use filestore_core::admin::{NoProgress, PurgeOptions, PurgeWhen};
+use filestore_core::api::{FileRecord, PurgeRunRequest, PurgeStatus};
+use filestore_core::uploads::GivenName;
+use filestore_core::variants::{Variant, VariantSize};
+use filestore_core::{Change, FileStore, ListRequest, NewBatch, NewUpload, Scope};
+use filestore_workspace::{TestServer, fixtures};
 
 /// The operations of an application on a store, over HTTP or embedded.
 trait Target {
@@ -76,7 +73,7 @@ async fn story(store: impl Target) {
     store.purge().await;
 
     // The background worker may have claimed it just before.
-    eventually("the purge", async || store.info(id).await.is_none().then_some(())).await;
+    assert_eq!(store.info(id).await, None);
     assert_eq!(store.list().await.len(), 2);
 }
 
@@ -151,11 +148,8 @@ impl Target for Remote {
     }
 
     async fn purge(&self) {
-        eventually("the end of the purge's grace", async || {
-            let report = self.client.admin().purge_run(filestore_client::DryRun::No).await.unwrap();
-            (report.waiting == 0).then_some(())
-        })
-        .await;
+        let now = PurgeRunRequest::default().now();
+        assert_eq!(self.client.admin().purge().run(&now).await.unwrap().purged, 1);
         assert!(self.server.data_dir().exists());
     }
 }
@@ -175,33 +169,25 @@ impl Target for Direct {
         let new = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap())
             .with_name(name)
             .temp();
-        (&self.store.upload(new, bytes).await.unwrap()).into()
+        FileRecord::of(&self.store.upload(new, bytes).await.unwrap(), &self.store.config())
     }
 
     async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
-        let mut staged = Vec::new();
-        for (index, (name, text)) in (0..).zip(items) {
-            let item = BatchItem::new(index).with_given(GivenName::named(*name));
-            staged.push((
-                item,
-                self.store.uploads().stage_bytes((*text).to_owned().into()).await.unwrap(),
-            ));
-        }
-
+        let files =
+            items.iter().map(|(name, text)| (GivenName::named(*name), (*text).to_owned().into()));
         let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
-
-        match self.store.uploads().commit_batch(batch, staged).await.unwrap() {
-            Uploaded::New(records) => records.iter().map(Into::into).collect(),
-            Uploaded::Replayed(_) => panic!("a batch without a key is never replayed"),
-        }
+        let records = self.store.batch(batch, files).await.unwrap();
+        let config = self.store.config();
+        records.iter().map(|record| FileRecord::of(record, &config)).collect()
     }
 
     async fn info(&self, id: &str) -> Option<FileRecord> {
-        self.store.info(id.parse().unwrap(), &Scope::All).await.ok().map(|record| (&*record).into())
+        let record = self.store.scoped(&Scope::All).info(id.parse().unwrap()).await.ok()?;
+        Some(FileRecord::of(&record, &self.store.config()))
     }
 
     async fn read(&self, id: &str) -> Option<Vec<u8>> {
-        self.store.read(id.parse().unwrap(), &Scope::All).await.ok().map(Into::into)
+        self.store.scoped(&Scope::All).read(id.parse().unwrap()).await.ok().map(Into::into)
     }
 
     async fn make_thumbnail(&self, id: &str) -> Result<(), String> {
@@ -209,58 +195,58 @@ impl Target for Direct {
     }
 
     async fn make_ready(&self, id: &str) -> Result<(), String> {
-        self.change(id, Change::MakeReady(None)).await
+        self.change(id, Change::MakeReady).await
     }
 
     async fn replace(&self, id: &str, bytes: &[u8]) {
-        let staged = self.store.uploads().stage_bytes(bytes.to_vec().into()).await.unwrap();
-        self.change(id, Change::Replace(Replacement::new(staged))).await.unwrap();
+        self.store.scoped(&Scope::All).replace(id.parse().unwrap(), bytes).await.unwrap();
     }
 
     async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {
         let size = VariantSize::from_path("200", "200").unwrap();
         let id = id.parse().unwrap();
-        let made = self.store.variant(id, size).fit(filestore_core::variant::Fit::Cover).await;
+        let files = self.store.scoped(&Scope::All);
+        let made = files.variant(id, size).fit(filestore_core::Fit::Cover).await;
         match made.map_err(|error| error.kind().code().to_owned())?.1 {
             Variant::WebP(bytes) => Ok(bytes.into()),
-            Variant::PassThrough { .. } => {
-                Ok(self.store.read(id, &Scope::All).await.unwrap().into())
-            }
+            Variant::PassThrough { .. } => Ok(files.read(id).await.unwrap().into()),
         }
     }
 
     async fn list(&self) -> Vec<String> {
         let mut request = ListRequest::default();
         request.filter.organization_id = Some("acme".parse().unwrap());
-        let page = self.store.list(&request, &Scope::All).await.unwrap();
+        let page = self.store.scoped(&Scope::All).list(&request).await.unwrap();
         page.items.iter().map(|record| record.file_id.to_string()).collect()
     }
 
     async fn delete(&self, id: &str) {
-        self.store.delete(id.parse().unwrap(), &Scope::All).await.unwrap();
+        self.store.scoped(&Scope::All).delete(id.parse().unwrap()).await.unwrap();
     }
 
     async fn restore(&self, id: &str) {
-        self.store.restore(id.parse().unwrap(), &Scope::All).await.unwrap();
+        self.store.scoped(&Scope::All).restore(id.parse().unwrap()).await.unwrap();
     }
 
     async fn purge(&self) {
-        assert_eq!(self.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
+        let mut options = PurgeOptions::default();
+        options.when = PurgeWhen::Now;
+        let report = self.store.admin().purge_with(&options, &|| false, &NoProgress).await;
+        assert_eq!(report.unwrap().purged, 1);
     }
 }
 
 impl Direct {
     async fn change(&self, id: &str, change: Change) -> Result<(), String> {
-        let changed = self.store.change(id.parse().unwrap(), &Scope::All, change, None).await;
+        let changed =
+            self.store.scoped(&Scope::All).change(id.parse().unwrap(), change, None).await;
         changed.map(|_| ()).map_err(|error| error.kind().code().to_owned())
     }
 }
 
 #[tokio::test]
 async fn an_application_sees_the_same_through_the_client() {
-    // Long enough for the story to look at a deleted file, short enough to wait for.
-    let grace = std::time::Duration::from_secs(3);
-    let server = TestServer::start_with(|config| config.store.purge_grace = grace).await;
+    let server = TestServer::start_without_purge().await;
     let client = server.client();
     story(Remote { server, client }).await;
 }

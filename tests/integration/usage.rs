@@ -27,6 +27,7 @@ async fn usage_counts_files_and_bytes_until_they_are_gone() {
     let expected = json!({
         "organization_id": "42", "files": 3, "bytes": 16,
         "by_location": { "LOCAL": here, "CLOUD": { "files": 0, "bytes": 0 } },
+        "temp": { "files": 1, "bytes": 10 }, "deleted": { "files": 1, "bytes": 1 },
         "quota_files": 10, "quota_bytes": null,
     });
     assert_eq!(usage(&server, "42").await, expected);

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use filestore_workspace::{Reply, TestServer, fixtures};
 
-#[expect(dead_code, reason = "the tests of the core use all of it")]
-#[path = "../../filestore-core/tests/weapons/arsenal.rs"]
+#[expect(dead_code, reason = "the tests of the crate use all of it")]
+#[path = "../../filestore-core/pictures/tests/weapons/arsenal.rs"]
 mod arsenal;
-#[expect(dead_code, reason = "the tests of the core use all of it")]
-#[path = "../../filestore-core/src/variant/fixtures/pictures.rs"]
+#[expect(dead_code, reason = "the tests of the crate use all of it")]
+#[path = "../../filestore-core/pictures/src/fixtures/pictures.rs"]
 mod pictures;
+#[expect(dead_code, reason = "the tests of the crate use all of it")]
+#[path = "../../filestore-core/pictures/src/fixtures/tiffs.rs"]
+mod tiffs;
 
 use arsenal::{Answer, arsenal};
 

@@ -6,13 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use filestore_core::FileStore;
-use filestore_core::domain::binding::NewBinding;
-use filestore_core::domain::config::StoreConfig;
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::service::NewUpload;
-use filestore_core::worker::NoProgress;
-use filestore_core::worker::migrate::MigrateOptions;
+use filestore_core::admin::{MigrateOptions, NoProgress};
+use filestore_core::bindings::NewBinding;
+use filestore_core::uploads::UploadClaims;
+use filestore_core::{FileStore, NewUpload, ProviderCode, StoreConfig};
 use filestore_workspace::{Call, Remote, TestServer, sha256_hex};
 
 use super::server::{Outcome, noise, work_dir};
@@ -170,17 +167,13 @@ pub(crate) fn memory() -> Outcome {
 
         let large = 2_u64 << 30;
         for number in 0..2 {
-            let mut writer = store.uploads().stage().await?;
+            let mut session = store.uploads().begin(UploadClaims::new("3".parse()?)).await?;
             for block in 0..large / SIZE as u64 {
                 let mut chunk = vec![0; SIZE];
                 noise(number << 40 | block, &mut chunk);
-                writer.write(chunk.into()).await?;
+                session.write(chunk.into()).await?;
             }
-            let staged = writer.finish().await?;
-            store
-                .uploads()
-                .commit_upload(NewUpload::new("3".parse()?, "load".parse()?), staged)
-                .await?;
+            session.commit(NewUpload::new("3".parse()?, "load".parse()?)).await?;
         }
         bind(&store, 3, &code).await?;
         store.admin().sync_enqueue(3.try_into()?).await?;

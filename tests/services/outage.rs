@@ -3,15 +3,11 @@
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::worker::NoProgress;
-use filestore_core::worker::migrate::MigrateOptions;
+use filestore_core::ProviderCode;
+use filestore_core::admin::{MigrateOptions, NoProgress};
 use filestore_workspace::fixtures::noise;
-use filestore_workspace::{
-    Neighbour, Remote, TestServer, eventually, eventually_within, sha256_hex,
-};
+use filestore_workspace::{Neighbour, Remote, TestServer, eventually, sha256_hex};
 
 use crate::garage::CLUSTER;
 use crate::suite::{read, serve_with, sweep, sync_all};
@@ -107,7 +103,7 @@ async fn a_sync_goes_on_with_the_other_two() {
     .await;
     let killed = Killed::now(3);
 
-    let arriving = eventually_within(Duration::from_mins(3), "all files are there", async || {
+    let arriving = eventually("all files are there", async || {
         for id in &ids {
             if server.record(id).await.sync_status != "SYNCED" {
                 return None;
@@ -159,21 +155,17 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
     }
 
     drop(killed);
-    eventually_within(Duration::from_mins(2), "the migration comes to its end", async || {
+    eventually("the migration comes to its end", async || {
         let report = migrate(&server, code).await;
         (report.left_files == 0).then_some(())
     })
     .await;
 
     all_are_whole(&server, &ids).await;
-    eventually_within(
-        Duration::from_mins(2),
-        "no object is left that no record refers to",
-        async || {
-            let _ = server.store().admin().purge(&NoProgress).await;
-            (remote.objects().await.len() == ids.len()).then_some(())
-        },
-    )
+    eventually("no object is left that no record refers to", async || {
+        let _ = server.store().admin().purge(&NoProgress).await;
+        (remote.objects().await.len() == ids.len()).then_some(())
+    })
     .await;
 }
 

@@ -48,7 +48,7 @@ async fn every_known_file_is_as_acknowledged(world: &World, store: &FileStore, c
     let now = clock.now();
 
     for (id, file) in files {
-        match store.read(id, &Scope::All).await {
+        match store.scoped(&Scope::All).read(id).await {
             Ok(bytes) => assert!(
                 file.live_with(&bytes).is_some(),
                 "{id} has {} bytes that it never had; it may be {file:?}",
@@ -58,7 +58,7 @@ async fn every_known_file_is_as_acknowledged(world: &World, store: &FileStore, c
                 assert_eq!(error.kind(), ErrorKind::NotFound, "{id}: {}", error.chain());
                 assert!(file.may_be_gone(now), "{id} is lost; it may be {file:?}");
                 // Deleted, expired: the purge has had the time to take the record too.
-                let info = store.info(id, &Scope::All).await;
+                let info = store.scoped(&Scope::All).info(id).await;
                 assert!(info.is_err(), "{id} is deleted and was not purged");
             }
         }
@@ -72,7 +72,7 @@ async fn every_unknown_file_is_whole(world: &World, store: &FileStore, records: 
 
     for record in records.iter().filter(|record| !known.contains(&record.file_id)) {
         let number = record.original_name.rsplit('-').next().unwrap().parse().unwrap();
-        let bytes = store.read(record.file_id, &Scope::All).await.unwrap();
+        let bytes = store.scoped(&Scope::All).read(record.file_id).await.unwrap();
         assert_eq!(bytes, Content(number).bytes(), "{} is not whole", record.original_name);
 
         if let Some((batch, _)) = record.original_name.split_once("-content-") {
@@ -142,7 +142,7 @@ async fn all_records(store: &FileStore) -> Vec<FileRecord> {
     let mut records = Vec::new();
 
     loop {
-        let page = store.list(&request, &Scope::All).await.unwrap();
+        let page = store.scoped(&Scope::All).list(&request).await.unwrap();
         records.extend(page.items);
         request.cursor = page.next_cursor;
         if request.cursor.is_none() {

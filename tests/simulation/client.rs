@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use filestore_core::admin::{MigrateOptions, NoProgress};
 use filestore_core::bindings::{BindingChange, NewBinding};
-use filestore_core::storage::{SimulatedProviders, Weather};
-use filestore_core::tasks::simulation;
+use filestore_core::internals::storage::{SimulatedProviders, Weather};
+use filestore_core::internals::tasks::simulation;
 use filestore_core::uploads::GivenName;
 use filestore_core::{
     Clock, Error, ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber,
@@ -108,7 +108,7 @@ impl Client<'_> {
 
     async fn promote(&self) -> Result<()> {
         let Some(id) = self.some_file() else { return Ok(()) };
-        let changed = self.store.make_ready(id, &Scope::All).await?;
+        let changed = self.store.scoped(&Scope::All).make_ready(id).await?;
 
         self.note("made ready", id);
         self.with(id, |file| file.expires_at = changed.record.expires_at);
@@ -120,7 +120,7 @@ impl Client<'_> {
         let content = self.model.borrow_mut().fresh_content();
         self.with(id, |file| file.may_become(Shape::Live(content)));
 
-        let replaced = self.store.replace(id, &Scope::All, &content.bytes()[..]).await;
+        let replaced = self.store.scoped(&Scope::All).replace(id, &content.bytes()[..]).await;
         if let Err(error) = &replaced
             && leaves_nothing(error)
         {
@@ -141,7 +141,7 @@ impl Client<'_> {
             }
         });
 
-        self.store.delete(id, &Scope::All).await?;
+        self.store.scoped(&Scope::All).delete(id).await?;
         self.note("deleted", id);
         self.with(id, |file| file.may_be.retain(|shape| matches!(shape, Shape::Deleted(_))));
         Ok(())
@@ -155,7 +155,7 @@ impl Client<'_> {
             }
         });
 
-        let record = self.store.restore(id, &Scope::All).await?;
+        let record = self.store.scoped(&Scope::All).restore(id).await?;
         self.note("restored", id);
         self.with(id, |file| {
             file.may_be.retain(|shape| matches!(shape, Shape::Live(_)));
@@ -167,7 +167,7 @@ impl Client<'_> {
     /// Reads a file: an acknowledged content or nothing, whichever the model allows.
     async fn read(&self) -> Result<()> {
         let Some(id) = self.some_file() else { return Ok(()) };
-        let read = self.store.read(id, &Scope::All).await;
+        let read = self.store.scoped(&Scope::All).read(id).await;
         self.model.borrow_mut().reads += 1;
 
         let now = self.clock.now();

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use filestore_core::admin::NoProgress;
-use filestore_core::tasks::simulation::Simulation;
+use filestore_core::admin::{NoProgress, PurgeOptions, PurgeWhen};
+use filestore_core::internals::tasks::simulation::Simulation;
 use filestore_core::uploads::GivenName;
 use filestore_core::{
     ErrorKind, FileId, FileStore, ListRequest, ManualClock, NewBatch, NewUpload, Result, Scope,
@@ -44,6 +44,8 @@ enum Step {
     Restore(u8),
     Read(u8),
     Purge,
+    /// A run that does not wait for the end of a grace period.
+    PurgeNow,
     /// Lets minutes pass.
     Wait(u8),
     /// Sets the wall clock by minutes, forward or back.
@@ -66,6 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<u8>().prop_map(Step::Restore),
         3 => any::<u8>().prop_map(Step::Read),
         4 => Just(Step::Purge),
+        1 => Just(Step::PurgeNow),
         3 => (1..40_u8).prop_map(Step::Wait),
         1 => (-300..300_i16).prop_map(Step::ClockJump),
         1 => Just(Step::Restart),
@@ -155,7 +158,8 @@ impl Machine {
             Step::Batch(items) => self.batch(items).await,
             Step::Wait(minutes) => self.wait(i64::from(minutes)),
             Step::ClockJump(minutes) => self.jump(i64::from(minutes)),
-            Step::Purge => self.purge().await,
+            Step::Purge => self.purge(PurgeWhen::Due).await,
+            Step::PurgeNow => self.purge(PurgeWhen::Now).await,
             Step::Restart => {
                 self.stop().await;
                 self.open().await;
@@ -233,28 +237,28 @@ impl Machine {
         let (store, content) = (self.store().clone(), self.fresh());
         let after = match (step, before) {
             (Step::Read(_), State::Live(content, _)) => {
-                assert_eq!(store.read(id, &Scope::All).await.unwrap(), content.bytes());
+                assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap(), content.bytes());
                 before
             }
             (Step::Replace(_), State::Live(_, expires)) => {
-                let replaced = store.replace(id, &Scope::All, &content.bytes()[..]).await;
+                let replaced = store.scoped(&Scope::All).replace(id, &content.bytes()[..]).await;
                 let replaced = self.unless_full(replaced);
                 replaced.map_or(before, |_| State::Live(content, expires))
             }
             (Step::MakeReady(_), State::Live(content, _)) => {
-                store.make_ready(id, &Scope::All).await.unwrap();
+                store.scoped(&Scope::All).make_ready(id).await.unwrap();
                 State::Live(content, None)
             }
             (Step::Delete(_), State::Live(content, _)) => {
-                store.delete(id, &Scope::All).await.unwrap();
+                store.scoped(&Scope::All).delete(id).await.unwrap();
                 State::Deleted(content, self.wall)
             }
             (Step::Delete(_), State::Deleted(..)) => {
-                store.delete(id, &Scope::All).await.unwrap();
+                store.scoped(&Scope::All).delete(id).await.unwrap();
                 before
             }
             (Step::Restore(_), State::Live(..) | State::Deleted(..)) => {
-                let record = store.restore(id, &Scope::All).await.unwrap();
+                let record = store.scoped(&Scope::All).restore(id).await.unwrap();
                 let (State::Live(content, _) | State::Deleted(content, _)) = before else {
                     unreachable!("matched above")
                 };
@@ -262,11 +266,11 @@ impl Machine {
             }
             (Step::Delete(_) | Step::Restore(_), State::Gone) | (_, _) => {
                 let kind = match step {
-                    Step::Read(_) => store.read(id, &Scope::All).await.map(drop),
-                    Step::Delete(_) => store.delete(id, &Scope::All).await.map(drop),
-                    Step::Restore(_) => store.restore(id, &Scope::All).await.map(drop),
-                    Step::MakeReady(_) => store.make_ready(id, &Scope::All).await.map(drop),
-                    _ => store.replace(id, &Scope::All, &b"x"[..]).await.map(drop),
+                    Step::Read(_) => store.scoped(&Scope::All).read(id).await.map(drop),
+                    Step::Delete(_) => store.scoped(&Scope::All).delete(id).await.map(drop),
+                    Step::Restore(_) => store.scoped(&Scope::All).restore(id).await.map(drop),
+                    Step::MakeReady(_) => store.scoped(&Scope::All).make_ready(id).await.map(drop),
+                    _ => store.scoped(&Scope::All).replace(id, &b"x"[..]).await.map(drop),
                 };
                 assert_eq!(kind.unwrap_err().kind(), ErrorKind::NotFound, "{step:?} of {before:?}");
                 before
@@ -287,8 +291,8 @@ impl Machine {
     }
 
     /// Purges: what is due goes if the clocks agree, nothing goes while they do not, and nothing that is
-    /// not due ever does.
-    async fn purge(&mut self) {
+    /// not due ever does. A run that does not wait takes every deleted file as due.
+    async fn purge(&mut self, when: PurgeWhen) {
         let offset = self.wall - self.passed;
         if offset - self.trusted <= LEAP {
             self.leapt_at = None;
@@ -296,16 +300,23 @@ impl Machine {
         } else {
             self.leapt_at.get_or_insert(self.passed);
         }
-        self.store().admin().purge(&NoProgress).await.unwrap();
+        let mut options = PurgeOptions::default();
+        options.when = when;
+        self.store().admin().purge_with(&options, &|| false, &NoProgress).await.unwrap();
 
         for (id, state) in &mut self.files {
-            let left = self.store.as_ref().unwrap().info(*id, &Scope::All).await;
-            let is_live = self.store.as_ref().unwrap().read(*id, &Scope::All).await.is_ok();
+            let left = self.store.as_ref().unwrap().scoped(&Scope::All).info(*id).await;
+            let is_live = self.store.as_ref().unwrap().scoped(&Scope::All).read(*id).await.is_ok();
             let (is_due, after) = match *state {
-                State::Live(content, Some(expires)) => {
-                    (expires <= self.wall, State::Deleted(content, self.wall))
-                }
-                State::Deleted(_, at) => (at <= self.wall - millis(PURGE_GRACE), State::Gone),
+                // A run that does not wait purges in one go what it has expired.
+                State::Live(content, Some(expires)) => match when {
+                    PurgeWhen::Due => (expires <= self.wall, State::Deleted(content, self.wall)),
+                    PurgeWhen::Now => (expires <= self.wall, State::Gone),
+                },
+                State::Deleted(_, at) => match when {
+                    PurgeWhen::Due => (at <= self.wall - millis(PURGE_GRACE), State::Gone),
+                    PurgeWhen::Now => (true, State::Gone),
+                },
                 other => (false, other),
             };
             let found = match (&left, is_live) {
@@ -336,12 +347,12 @@ impl Machine {
 
         let mut request = ListRequest::default();
         request.limit = Some(1000);
-        let listed = self.store().list(&request, &Scope::All).await.unwrap().items;
+        let listed = self.store().scoped(&Scope::All).list(&request).await.unwrap().items;
         for record in &listed {
             assert!(self.files.contains_key(&record.file_id), "an unknown file: {record:?}");
         }
         for (id, state) in &self.files {
-            let read = self.store().read(*id, &Scope::All).await;
+            let read = self.store().scoped(&Scope::All).read(*id).await;
             match state {
                 State::Live(content, None) => assert_eq!(read.unwrap(), content.bytes()),
                 State::Live(_, Some(_)) | State::Deleted(..) | State::Gone => {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use filestore_core::admin::NoProgress;
 use filestore_core::config::ProviderConfig;
-use filestore_core::storage::{SimulatedProviders, Weather};
-use filestore_core::tasks::simulation::{self, Simulation};
+use filestore_core::internals::storage::{SimulatedProviders, Weather};
+use filestore_core::internals::tasks::simulation::{self, Simulation};
 use filestore_core::{Clock, FileId, FileStore, StoreConfig, Timestamp, Workers};
 use filestore_workspace::directory_in_memory;
 use futures_util::future::join_all;

@@ -41,6 +41,33 @@ pub fn tiff(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::Tiff)
 }
 
+/// Encodes [`quarters`] as BigTIFF, in one strip behind the header.
+pub fn big_tiff(width: u32, height: u32) -> Vec<u8> {
+    let pixels = quarters(width, height).into_raw();
+    let directory_at = 16 + pixels.len() as u64;
+    let mut bytes = b"II+\0\x08\0\0\0".to_vec();
+    bytes.extend(directory_at.to_le_bytes());
+    bytes.extend(&pixels);
+
+    // Three samples of 8 bits stand in the entry itself.
+    let entries: [(u16, u16, u64, u64); 7] = [
+        (256, 4, 1, width.into()),
+        (257, 4, 1, height.into()),
+        (258, 3, 3, 0x0008_0008_0008),
+        (262, 3, 1, 2),
+        (273, 16, 1, 16),
+        (277, 3, 1, 3),
+        (279, 16, 1, pixels.len() as u64),
+    ];
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    for (tag, kind, count, value) in entries {
+        bytes.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        bytes.extend([count.to_le_bytes(), value.to_le_bytes()].concat());
+    }
+    bytes.extend([0; 8]);
+    bytes
+}
+
 /// Encodes [`quarters`] as lossless WebP.
 pub fn webp(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::WebP)
@@ -155,6 +182,34 @@ fn crc32(bytes: &[u8]) -> u32 {
             if crc & 1 == 1 { 0xEDB8_8320 ^ (crc >> 1) } else { crc >> 1 }
         })
     })
+}
+
+/// A ZIP archive of small entries that are stored as they are (APPNOTE.TXT, 4.3.7 and 4.3.12).
+pub fn zip<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<u8> {
+    const DATA: &[u8] = b"<x/>";
+    let (mut archive, mut directory, mut count) = (Vec::new(), Vec::new(), 0u16);
+    let size = u32::try_from(DATA.len()).expect("a small entry").to_le_bytes();
+
+    for name in names {
+        let offset = u32::try_from(archive.len()).expect("a small archive").to_le_bytes();
+        let length = u16::try_from(name.len()).expect("a short name").to_le_bytes();
+        let sizes = [&crc32(DATA).to_le_bytes()[..], &size, &size, &length].concat();
+        // Version 2.0, no flags, stored, no time.
+        let common = [&b"\x14\0\0\0\0\0\0\0\x21\0"[..], &sizes, b"\0\0"].concat();
+
+        archive.extend([&b"PK\x03\x04"[..], &common, name.as_bytes(), DATA].concat());
+        directory.extend([&b"PK\x01\x02\x14\0"[..], &common, &[0; 10]].concat());
+        directory.extend([&offset[..], name.as_bytes()].concat());
+        count += 1;
+    }
+
+    let start = u32::try_from(archive.len()).expect("a small archive").to_le_bytes();
+    let length = u32::try_from(directory.len()).expect("a small directory").to_le_bytes();
+    archive.extend_from_slice(&directory);
+    archive.extend_from_slice(b"PK\x05\x06\0\0\0\0");
+    archive.extend([count.to_le_bytes(), count.to_le_bytes()].concat());
+    archive.extend([&length[..], &start, b"\0\0"].concat());
+    archive
 }
 
 /// The beginning of an MP4: an `ftyp` box (ISO/IEC 14496-12).

@@ -17,7 +17,7 @@
 //! | [`eventually()`] | waiting for a condition, the only waiting there is |
 //!
 //! Nothing here knows how the server works inside: the tests hold the API to its reference,
-//! `filestore-server/docs/reference.md`, whatever the implementation.
+//! `filestore-server/docs/reference`, whatever the implementation.
 
 pub mod server;
 pub mod upload;
@@ -36,7 +36,7 @@ mod disk;
 
 pub use call::{Call, Reply};
 pub use disk::{directory_in_memory, files_under};
-pub use eventually::{eventually, eventually_within};
+pub use eventually::{HANG, eventually};
 pub use form::Form;
 pub use http::http_client;
 pub use neighbour::Neighbour;
@@ -49,10 +49,6 @@ pub use server::TestServer;
 /// The SHA-256 of `bytes` as the API shows it: 64 lower-case hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    use std::fmt::Write as _;
 
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes everything");
-        text
-    })
+    hex::encode(Sha256::digest(bytes))
 }

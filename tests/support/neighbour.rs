@@ -4,7 +4,7 @@
 //! files are LOCAL, one that writes through to a sound provider of its own, and one whose files follow
 //! there in the background. All of them go on working, turn by turn, whatever the fault.
 
-use filestore_core::domain::provider::ProviderConfig;
+use filestore_core::config::ProviderConfig;
 use futures_util::future::{Either, select};
 use reqwest::Method;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use filestore_core::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
+use filestore_core::ProviderCode;
+use filestore_core::config::{OptionValue, ProviderConfig};
 use futures_util::TryStreamExt;
 #[cfg(feature = "azblob")]
 use opendal::services::Azblob;
@@ -141,6 +142,12 @@ impl Remote {
     /// Removes an object, as nobody does who keeps to the rules.
     pub async fn remove(&self, key: &str) {
         sooner_or_later(async || self.operator.delete(key).await).await;
+    }
+
+    /// The media type that an object was stored with.
+    pub async fn content_type(&self, key: &str) -> String {
+        let found = sooner_or_later(async || self.operator.stat(key).await).await;
+        found.content_type().unwrap_or_default().to_owned()
     }
 
     /// The bytes of an object.

@@ -12,15 +12,14 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use tempfile::TempDir;
 
 use crate::call::{Call, Reply};
-use crate::eventually;
-
-/// Long enough for a loaded machine, short enough to end a test that hangs.
-const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+use crate::{HANG, eventually};
 
 /// The default configuration on a port of its own, changed by `adjust`.
 fn adjusted(adjust: impl FnOnce(&mut Config)) -> Config {
     let mut config = Config::default();
     config.listen = "127.0.0.1:0".parse().expect("an address");
+    // Tests look at the purge itself. Those about the wait set it.
+    config.store.purge_grace = Duration::ZERO;
     adjust(&mut config);
     config
 }
@@ -29,8 +28,6 @@ fn adjusted(adjust: impl FnOnce(&mut Config)) -> Config {
 /// schema of its directory's own.
 #[cfg(feature = "postgres")]
 fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
-    use std::fmt::Write as _;
-
     use filestore_core::config::MetadataPlace;
 
     let Ok(address) = std::env::var("FILESTORE_TEST_POSTGRES") else { return };
@@ -38,10 +35,8 @@ fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
         return;
     }
     let name = dir.file_name().expect("a temporary directory has a name");
-    let mut schema = format!("http_{}_", std::process::id());
-    for byte in name.as_encoded_bytes() {
-        write!(schema, "{byte:02x}").expect("a string takes every write");
-    }
+    let name = hex::encode(name.as_encoded_bytes());
+    let schema = format!("http_{}_{name}", std::process::id());
 
     let mut place = filestore_core::config::PostgresConfig::new(address);
     place.schema = schema;
@@ -120,9 +115,10 @@ impl TestServer {
         Self::start_on(tempfile::tempdir().expect("a temporary directory"), adjust).await
     }
 
-    /// Starts a server whose deleted files stay as they are: nothing is purged for an hour.
+    /// Starts a server whose deleted files stay as they are: nothing is purged for a day, as by default.
     pub async fn start_without_purge() -> Self {
-        Self::start_with(|config| config.store.purge_grace = Duration::from_hours(1)).await
+        let grace = Config::default().store.purge_grace;
+        Self::start_with(|config| config.store.purge_grace = grace).await
     }
 
     /// Starts a server on what is in `dir` already: its data directory is `dir/data`.
@@ -147,7 +143,7 @@ impl TestServer {
         }
         // Boxed: a store in PostgreSQL opens by a large future.
         let server = Box::pin(Server::start(config.clone())).await.expect("the server starts");
-        let http = http_client(REQUEST_TIMEOUT, HeaderMap::new());
+        let http = http_client(HANG, HeaderMap::new());
         Self { server, config, http, dir, records }
     }
 
@@ -164,7 +160,7 @@ impl TestServer {
     pub fn with_key(mut self, key: &str) -> Self {
         let shown = format!("Bearer {key}").parse().expect("a key is plain text");
         let headers = HeaderMap::from_iter([(AUTHORIZATION, shown)]);
-        self.http = http_client(REQUEST_TIMEOUT, headers);
+        self.http = http_client(HANG, headers);
         self
     }
 

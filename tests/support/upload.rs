@@ -11,6 +11,8 @@
 //! ```
 
 use filestore_core::api::FileRecord;
+use reqwest::Method;
+use serde_json::Value;
 
 use crate::call::{Call, Reply};
 use crate::form::Form;
@@ -65,6 +67,12 @@ impl TestServer {
     /// A change of a file (PUT `/files/upload`).
     pub fn change(&self, file_id: &str) -> ChangeCall<'_> {
         ChangeCall { server: self, form: Form::new().text("file_id", file_id), headers: Vec::new() }
+    }
+
+    /// An edit of a file by a merge patch (PATCH `/files/{fileId}`).
+    pub fn edit(&self, file_id: &str, patch: &Value) -> Call {
+        let call = self.call(Method::PATCH, &format!("/api/v1/files/{file_id}"));
+        call.body("application/merge-patch+json", patch.to_string())
     }
 }
 

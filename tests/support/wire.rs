@@ -1,15 +1,11 @@
 //! Plain TCP: requests that no HTTP library would send, and replies byte by byte.
 
-use std::time::Duration;
-
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::HANG;
 use crate::server::TestServer;
-
-/// The deadline for a reply.
-const REPLY_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A connection of bare bytes.
 #[derive(Debug)]
@@ -80,18 +76,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Reads one reply to a request that was not HEAD; interim (1xx) replies are skipped.
     pub async fn reply(&mut self) -> WireReply {
-        timeout(REPLY_DEADLINE, self.read_reply(true)).await.expect("a reply in time")
+        timeout(HANG, self.read_reply(true)).await.expect("a reply in time")
     }
 
     /// Reads one reply to a HEAD request.
     pub async fn reply_to_head(&mut self) -> WireReply {
-        timeout(REPLY_DEADLINE, self.read_reply(false)).await.expect("a reply in time")
+        timeout(HANG, self.read_reply(false)).await.expect("a reply in time")
     }
 
     /// Reads one reply, or `None` if the server just closes the connection.
     pub async fn reply_or_end(&mut self) -> Option<WireReply> {
         let first = async { !self.buffer.is_empty() || self.fill().await };
-        if !timeout(REPLY_DEADLINE, first).await.expect("a reply in time") {
+        if !timeout(HANG, first).await.expect("a reply in time") {
             return None;
         }
         Some(self.reply().await)
@@ -105,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Reads the first line of the next reply, interim ones included, and leaves the rest.
     pub async fn status_line(&mut self) -> String {
-        timeout(REPLY_DEADLINE, self.take_line()).await.expect("a reply in time")
+        timeout(HANG, self.take_line()).await.expect("a reply in time")
     }
 
     /// Waits for the end; true if the server closes the connection without another byte.
@@ -113,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let end = async {
             self.buffer.is_empty() && matches!(self.stream.read(&mut [0; 1]).await, Ok(0) | Err(_))
         };
-        timeout(REPLY_DEADLINE, end).await.unwrap_or(false)
+        timeout(HANG, end).await.unwrap_or(false)
     }
 
     async fn read_reply(&mut self, with_body: bool) -> WireReply {

@@ -1,26 +1,32 @@
-//! Arguments of the commands that look after the store.
+//! Arguments of the administration commands.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use clap::builder::StyledStr;
+use filestore_core::api::{KEY_SCOPES, OrganizationNumber};
+use filestore_core::config_file::Seconds;
 
 use super::examples;
+use super::files::PageArgs;
+use super::organization::{OrganizationArgs, organization_number};
 use super::rate::Rate;
 
 /// `provider`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
-    /// List the providers that take files
+    /// List the providers that accept new files
     #[command(after_help = examples::PROVIDER_LIST)]
     List {
-        /// Also those that take no new files, with what is known of each
+        /// Include inactive providers, and show the state of each
         #[arg(long)]
         all: bool,
     },
-    /// Try a provider out: what it can do, and whether files can be kept at it
+    /// Test a provider with objects of its own
     #[command(after_help = examples::PROVIDER_CHECK)]
     Check {
-        /// A provider code, see `provider list`
+        /// Provider code, see `provider list`
         code: String,
     },
 }
@@ -31,144 +37,161 @@ pub(crate) enum BindingCommand {
     /// Bind an organization to a provider
     #[command(after_help = examples::BINDING_CREATE)]
     Create {
-        /// The organization's number
-        #[arg(long, value_name = "NUMBER")]
-        org: i64,
-        /// The organization's name
+        /// Number of the organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: OrganizationNumber,
+        /// Name of the organization
         #[arg(long)]
         name: String,
-        /// A provider code, see `provider list`
+        /// Provider code, see `provider list`
         #[arg(long, value_name = "CODE")]
         provider: String,
-        /// Store locally first and let the provider follow
+        /// Store uploads locally and copy them to the provider in the background
         #[arg(long)]
         sync: bool,
     },
-    /// Change an organization's active binding; what is not given stays as it is
+    /// Change the active binding of an organization
     #[command(after_help = examples::BINDING_UPDATE)]
     Update {
-        /// The organization's number
-        #[arg(long, value_name = "NUMBER")]
-        org: i64,
-        /// The organization's new name
+        /// Number of the organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: OrganizationNumber,
+        /// New name of the organization
         #[arg(long)]
         name: Option<String>,
-        /// The new provider's code, see `provider list`
+        /// New provider code, see `provider list`
         #[arg(long, value_name = "CODE")]
         provider: Option<String>,
-        /// Store locally first and let the provider follow
+        /// Store uploads locally and copy them to the provider in the background
         #[arg(long, value_name = "BOOL")]
         sync: Option<bool>,
-        /// false terminates the binding, true resumes the newest terminated one
+        /// Terminate the binding (false), or resume the newest terminated binding (true)
         #[arg(long, value_name = "BOOL")]
         active: Option<bool>,
     },
     /// List bindings, newest first
     #[command(after_help = examples::BINDING_LIST)]
     List {
-        /// Only of this organization
-        #[arg(long, value_name = "NUMBER")]
-        org: Option<i64>,
+        /// Only bindings of this organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: Option<OrganizationNumber>,
     },
 }
 
 /// `key`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key, and print it this once
+    /// Create an API key and print its secret once
     #[command(after_help = examples::KEY_CREATE)]
     Create {
-        /// An organization whose files the key reaches, or '*' for all; repeat it for several
+        /// Organization that the key can access, or '*' for all. Can be repeated
         #[arg(long, value_name = "ORG", required = true)]
         org: Vec<String>,
-        /// A kind of work that the key allows: read, write, delete or admin; repeat it for several
-        #[arg(long, value_name = "SCOPE", required = true)]
+        #[arg(long, value_name = "SCOPE", required = true, help = scope_help())]
         scope: Vec<String>,
-        /// A name for people
+        /// Name of the key, for your own reference
         #[arg(long)]
         name: Option<String>,
-        /// Refuse the key after so many seconds
-        #[arg(long, value_name = "SECONDS")]
-        expires_in: Option<u64>,
+        /// Time until the key expires: seconds, or with a unit such as 30d [default: never]
+        #[arg(long, value_name = "TIME")]
+        expires_in: Option<Seconds>,
     },
-    /// List keys, newest first, without their texts
+    /// List API keys without their secrets, newest first
     #[command(after_help = examples::KEY_LIST)]
     List,
-    /// Refuse a key from now on
+    /// Revoke a key
     #[command(after_help = examples::KEY_REVOKE)]
     Revoke {
-        /// The key's id, see `key list`
+        /// Id of the key, see `key list`
         id: String,
     },
-    /// Give a key another text, and print it this once
+    /// Give a key a new secret and print it once
     #[command(after_help = examples::KEY_ROTATE)]
     Rotate {
-        /// The key's id, see `key list`
+        /// Id of the key, see `key list`
         id: String,
-        /// Accept the text before for so many seconds more
-        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
-        overlap: u64,
+        /// Time for which the old secret stays valid: seconds, or with a unit such as 1h
+        #[arg(long, value_name = "TIME", default_value = "0")]
+        overlap: Seconds,
     },
-    /// Print a text and its hash, for a server whose first key comes from its configuration
+    /// Print a new secret and its hash, for the configuration of a new server
     #[command(after_help = examples::KEY_GENERATE)]
     Generate,
+}
+
+/// Returns the help text of `key create --scope`, with all scopes that exist.
+fn scope_help() -> StyledStr {
+    let mut help = StyledStr::new();
+    let scopes = KEY_SCOPES.join(", ");
+    write!(help, "Right that the key has: {scopes}. Can be repeated").expect("it is in memory");
+    help
 }
 
 /// `purge`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PurgeCommand {
-    /// Remove now all that is due
+    /// Remove deleted files for good
     #[command(after_help = examples::PURGE_RUN)]
-    Run {
-        /// Only say what would be removed
-        #[arg(long)]
-        dry_run: bool,
-    },
-    /// Show who deleted a purged file, what went from where, and what still has it; or verify that
+    Run(PurgeRunArgs),
+    /// Show or verify the signed receipt of a purged file
     #[command(after_help = examples::PURGE_RECEIPT)]
     Receipt {
-        /// A file's id
+        /// Id of the file
         #[arg(required_unless_present = "verify")]
         id: Option<String>,
-        /// Verify the receipt in FILE, or '-' for stdin; needs no server
+        /// Verify the receipt in FILE (- is stdin). Needs no server
         #[arg(long, value_name = "FILE", conflicts_with = "id")]
         verify: Option<PathBuf>,
-        /// The public key that must have signed, see `purge receipt-keys`
+        /// Require a signature by this public key, see `purge receipt-keys`
         #[arg(long, value_name = "HEX", requires = "verify")]
         public_key: Option<String>,
-        /// The store's keys, as `purge receipt-keys --json` printed them: one of them must have signed,
-        /// before it was retired
+        /// Require a signature by a key of the store: FILE is the output of `purge receipt-keys
+        /// --json`
         #[arg(long, value_name = "FILE", requires = "verify", conflicts_with = "public_key")]
         keys: Option<PathBuf>,
     },
     /// List the public keys that verify receipts
     #[command(after_help = examples::PURGE_RECEIPT_KEYS)]
     ReceiptKeys {
-        /// Sign with a new key from now on; those before stay listed
+        /// Create a new key for new receipts. Old keys stay in the list
         #[arg(long)]
         rotate: bool,
     },
 }
 
+/// `purge run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PurgeRunArgs {
+    /// Only show the effect, change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Remove deleted files without a grace period. They cannot be restored
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Remove only files of this organization
+    #[arg(long, value_name = "ORG")]
+    pub(crate) org: Option<String>,
+}
+
 /// `sync`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SyncCommand {
-    /// Do now what is waiting
+    /// Copy all pending files now
     #[command(after_help = examples::SYNC_RUN)]
     Run,
-    /// Queue an organization's files from before its binding
+    /// Queue the files from before the binding
     #[command(after_help = examples::SYNC_ENQUEUE)]
     Enqueue {
-        /// The organization's number
-        #[arg(long, value_name = "NUMBER")]
-        org: i64,
+        /// Number of the organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: OrganizationNumber,
     },
-    /// Queue FAILED files once more
+    /// Queue FAILED files again
     #[command(after_help = examples::SYNC_RETRY)]
     Retry {
-        /// Only of this organization
-        #[arg(long, value_name = "NUMBER")]
-        org: Option<i64>,
+        /// Only files of this organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: Option<OrganizationNumber>,
     },
     /// Count files by sync status
     #[command(after_help = examples::SYNC_STATUS)]
@@ -178,40 +201,40 @@ pub(crate) enum SyncCommand {
 /// `migrate`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MigrateCommand {
-    /// Show what a migration would move
+    /// Show the effect of a migration
     #[command(after_help = examples::MIGRATE_PLAN)]
     Plan(MigrateTarget),
-    /// Move an organization's files to its provider
+    /// Move the files of an organization to its provider
     #[command(after_help = examples::MIGRATE_RUN)]
     Run {
         #[command(flatten)]
         target: MigrateTarget,
-        /// Read at most so many bytes in a second, such as 20MiB
+        /// Limit for reading, in bytes per second, for example 20MiB [default: no limit]
         #[arg(long, value_name = "BYTES_PER_SECOND")]
         rate: Option<Rate>,
-        /// Only say what would be moved
+        /// Only show the effect, change nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Show where an organization's files are
+    /// Show the providers of an organization's files
     #[command(after_help = examples::MIGRATE_STATUS)]
     Status {
-        /// The organization's number
-        #[arg(long, value_name = "NUMBER")]
-        org: i64,
+        /// Number of the organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: OrganizationNumber,
     },
-    /// Read an organization's files at a provider and compare their digests
+    /// Read the files at a provider and compare their digests
     #[command(after_help = examples::MIGRATE_VERIFY)]
     Verify(MigrateTarget),
 }
 
-/// The organization whose files move, and their target.
+/// The organization, and the target of its files.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MigrateTarget {
-    /// The organization's number
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) org: i64,
-    /// A provider code, see `provider list`
+    /// Number of the organization
+    #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+    pub(crate) org: OrganizationNumber,
+    /// Provider code, see `provider list`
     #[arg(long, value_name = "CODE")]
     pub(crate) to: String,
 }
@@ -219,23 +242,37 @@ pub(crate) struct MigrateTarget {
 /// `organization`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OrganizationCommand {
+    /// List organizations with their files and bytes
+    #[command(after_help = examples::ORGANIZATION_LIST)]
+    List(PageArgs),
+    /// List the sub-systems of an organization with their files and bytes
+    #[command(after_help = examples::ORGANIZATION_SUB_SYSTEMS)]
+    SubSystems {
+        #[command(flatten)]
+        org: OrganizationArgs,
+        #[command(flatten)]
+        pages: PageArgs,
+    },
     /// Download all files of an organization, with a manifest
     #[command(after_help = examples::ORGANIZATION_EXPORT)]
     Export {
-        /// The organization, as its files name it
-        org: String,
-        /// The directory to write to; an export into it that was stopped is resumed
+        #[command(flatten)]
+        org: OrganizationArgs,
+        /// Output directory. If it contains an incomplete export, the command resumes it
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
-    /// Remove an organization for good: files, bindings, its keys' rights
+    /// Remove an organization for good: files, bindings and key rights
     #[command(after_help = examples::ORGANIZATION_ERASE)]
     Erase {
-        /// The organization, as its files name it
-        org: String,
-        /// Yes, erase it: nothing of it can be restored
+        #[command(flatten)]
+        org: OrganizationArgs,
+        /// Confirm the erasure, which cannot be undone
         #[arg(long)]
         yes: bool,
+        /// Only show the effect, change nothing
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -245,16 +282,16 @@ pub(crate) struct FsckArgs {
     /// Read every stored byte and compare its digest
     #[arg(long)]
     pub(crate) deep: bool,
-    /// Set right, or aside, what is found; without it nothing is changed
+    /// Repair or quarantine the findings [default: only report them]
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Read at most so many bytes in a second, such as 50MiB
+    /// Limit for reading, in bytes per second, for example 50MiB [default: no limit]
     #[arg(long, value_name = "BYTES_PER_SECOND")]
     pub(crate) pace: Option<Rate>,
-    /// Look only at the bytes of this provider, see `provider list`; LOCAL is the data directory
+    /// Check only this provider, see `provider list`. LOCAL is the data directory
     #[arg(long, value_name = "CODE")]
     pub(crate) provider: Option<String>,
-    /// Begin anew, although an earlier check of the same kind was stopped
+    /// Start from the beginning instead of resuming a stopped check
     #[arg(long)]
     pub(crate) restart: bool,
 }
@@ -262,10 +299,10 @@ pub(crate) struct FsckArgs {
 /// `variants`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VariantsCommand {
-    /// Show what the cache holds
+    /// Show the content of the cache
     #[command(after_help = examples::VARIANTS_STATUS)]
     Status,
-    /// Empty the cache; variants are made again when asked for
+    /// Empty the cache. filestore makes variants again on demand
     #[command(after_help = examples::VARIANTS_PRUNE)]
     Prune,
 }
@@ -276,13 +313,13 @@ pub(crate) enum SigningCommand {
     /// List the secrets that sign URLs
     #[command(after_help = examples::SIGNING_LIST)]
     List,
-    /// Sign with a new secret; URLs of the old one stay good until they expire
+    /// Sign new URLs with a new secret. Old URLs work until they expire
     #[command(after_help = examples::SIGNING_ROTATE)]
     Rotate,
-    /// Refuse all URLs of a secret at once
+    /// Revoke a secret, and refuse all URLs that it signed
     #[command(after_help = examples::SIGNING_REVOKE)]
     Revoke {
-        /// The name of the secret, see `signing list`
+        /// Name of the secret, see `signing list`
         kid: String,
     },
 }

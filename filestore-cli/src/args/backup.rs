@@ -9,84 +9,105 @@ use super::examples;
 /// `backup`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Take a snapshot of the store, which goes on running
+    /// Take a snapshot of the running store
     #[command(after_help = examples::BACKUP_CREATE)]
     Create {
-        /// A directory, with a slash in it, or a destination of the server's configuration
+        /// Directory (with a slash), or a name from [[backup.destinations]]
         #[arg(long, value_name = "DESTINATION")]
         to: String,
-        /// Only note files that providers hold, and do not copy them
+        /// List the files at providers without copying them
         #[arg(long)]
         local_only: bool,
-        /// Give files second names instead of copying them; they share the disk of the store
+        /// Use hard links instead of copies. The snapshot shares the disk of the store
         #[arg(long)]
         hard_links: bool,
     },
-    /// Read a whole snapshot and compare every digest
+    /// Read a snapshot and compare all digests
     #[command(after_help = examples::BACKUP_VERIFY)]
     Verify(SnapshotArgs),
-    /// Restore a whole store, an organization's files, or one file
+    /// Restore a whole store, the files of an organization, or one file
     #[command(after_help = examples::BACKUP_RESTORE)]
     Restore {
         #[command(flatten)]
         snapshot: SnapshotArgs,
         #[command(flatten)]
         what: RestoredPart,
-        /// With --all: restore the store itself, which must not run any more, instead of a copy
-        #[arg(long, requires = "all")]
+        /// With --all: restore the original store instead of a copy. Stop its server first
+        #[arg(long, conflicts_with_all = ["org", "file"])]
         replace: bool,
+        /// With --all: store the records in SQLite, even if --config names PostgreSQL
+        #[arg(long, conflicts_with_all = ["org", "file"])]
+        sqlite: bool,
+        #[command(flatten)]
+        access: RestoredKeysArgs,
     },
     /// List the snapshots of a destination
     #[command(after_help = examples::BACKUP_LIST)]
     List {
-        /// A directory, with a slash in it, or a destination of the server's configuration
+        /// Directory (with a slash), or a name from [[backup.destinations]] [default: the only
+        /// configured destination]
         #[arg(long, value_name = "DESTINATION")]
-        from: String,
+        from: Option<String>,
     },
-    /// Remove all but the newest snapshots
+    /// Remove old snapshots
     #[command(after_help = examples::BACKUP_PRUNE)]
     Prune {
-        /// A directory, with a slash in it, or a destination of the server's configuration
+        /// Directory (with a slash), or a name from [[backup.destinations]]
         #[arg(long, value_name = "DESTINATION")]
         from: String,
-        /// Number of snapshots to keep
+        /// Number of newest snapshots to keep
         #[arg(long, value_name = "NUMBER")]
         keep: NonZeroUsize,
+        /// Only show the effect, change nothing
+        #[arg(long)]
+        dry_run: bool,
     },
-    /// Forget disks and buckets that had snapshots and are gone, so that receipts do not name them
+    /// Forget destroyed disks and buckets, so that receipts stop naming them
     #[command(after_help = examples::BACKUP_FORGET)]
     Forget {
-        /// A directory, with a slash in it, or a destination of the server's configuration
+        /// Directory (with a slash), or a name from [[backup.destinations]]
         #[arg(long, value_name = "DESTINATION")]
         from: String,
-        /// The id of the disk, as receipts show it [default: all that are not there]
+        /// Id of the disk in receipts [default: all missing disks]
         #[arg(long, value_name = "ID")]
         disk: Option<String>,
     },
 }
 
-/// The snapshot that is read.
+/// The snapshot to read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SnapshotArgs {
-    /// A directory, with a slash in it, or a destination of the server's configuration
+    /// Directory (with a slash), or a name from [[backup.destinations]]
     #[arg(long, value_name = "DESTINATION")]
     pub(crate) from: String,
-    /// The snapshot's id, see `backup list` [default: the newest]
+    /// Id of the snapshot, see `backup list` [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) snapshot: Option<String>,
 }
 
-/// The part that is restored.
+/// The treatment of the API keys and signing secrets in a snapshot.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct RestoredKeysArgs {
+    /// With --all: revoke all API keys and signing secrets [default for a copy]
+    #[arg(long, conflicts_with_all = ["org", "file"])]
+    pub(crate) revoke_keys: bool,
+    /// With --all: keep API keys and signing secrets valid [default with --replace]
+    #[arg(long, conflicts_with_all = ["org", "file"])]
+    pub(crate) keep_keys: bool,
+}
+
+/// The part to restore.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct RestoredPart {
-    /// Everything, into the empty or absent directory that --data-dir names
+    /// Restore everything into --data-dir, which must be empty or missing
     #[arg(long)]
     pub(crate) all: bool,
-    /// The files of this organization that the store has not any more
+    /// Restore the missing files of this organization
     #[arg(long, value_name = "ID")]
     pub(crate) org: Option<String>,
-    /// This file, under its id
+    /// Restore this file
     #[arg(long, value_name = "ID")]
     pub(crate) file: Option<String>,
 }

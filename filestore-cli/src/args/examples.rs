@@ -1,13 +1,18 @@
-//! What `--help` says after the options: the world in prose, then examples to copy.
+//! The text that `--help` prints after the options: an explanation, then examples to copy.
 
 pub(super) const TOP: &str = "\
-Output: data goes to stdout and everything else to stderr. --json gives one JSON value per
-command (`list --all` gives one record per line). --quiet gives ids, keys and URLs only.
+Output: data goes to stdout, and messages go to stderr. With --json, a command prints one JSON
+value (`list --all` prints one record per line). With --quiet, it prints only ids, keys and URLs.
+A table fits the terminal, or the variable COLUMNS. In a file or a pipe, it is complete.
 
-Exit status: 0 done; 1 refused or not found; 2 wrong usage, or something failed (no
-connection, a full disk, a fault of the server); 3 something was found, or is left (`fsck`,
-`purge receipt --verify`); 130 stopped by Ctrl-C, 143 by SIGTERM. Whichever of these two ends a
-download, no part of a file is left behind.
+Exit status:
+    0  success
+    1  refused, not found, or incomplete
+    2  wrong usage or a failure, for example no connection or a full disk
+    3  success with findings (`fsck`, `purge receipt --verify`)
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM
+If you stop a download, filestore removes the partial file.
 
 Examples:
   filestore upload photo.jpg --org 42 --sub gallery
@@ -16,14 +21,13 @@ Examples:
   filestore --data-dir /var/lib/filestore list --org 42";
 
 pub(super) const UPLOAD: &str = "\
-When the command succeeds the files are stored durably: they survive a crash and a power cut.
+When the command succeeds, the files are durable: they survive a crash and a power cut.
 
---recursive walks a directory in order of name, hidden files included and symbolic links left
-out, and stores every file under its own name. What is acknowledged goes to a journal at once,
-so an upload that is interrupted is finished by running the same command again: files in the
-journal are skipped as long as their size and time are the same. A file that changed since is
-uploaded as a new file, also if it is what it was before an earlier change. An upload whose
-answer was lost is not stored twice if it is repeated within 24 hours.
+With --recursive, filestore uploads all files below a directory in the order of their names. It
+includes hidden files and skips symbolic links. A journal records each stored file. If the upload
+stops early, run the same command again: filestore skips the files in the journal if their size
+and time are unchanged. It uploads a changed file as a new file. If the server's reply gets lost,
+a retry within 24 hours does not store the file twice.
 
 Examples:
   filestore upload photo.jpg --org 42 --sub gallery
@@ -32,26 +36,31 @@ Examples:
   pg_dump shop | filestore upload - --name shop.sql --org 42 --sub backups";
 
 pub(super) const BATCH: &str = "\
-Either all files of a batch are stored or none is, and no reader ever sees a part of it. Use
-`upload` where files may succeed one by one.
+The server stores all files of a batch, or no file. Readers never see a part of a batch. To store
+each file on its own, use `upload`.
 
 Examples:
   filestore batch front.jpg back.jpg --org 42 --sub gallery
   filestore batch invoice.pdf invoice.xml --org 42 --sub billing --idempotency-key invoice-2041";
 
 pub(super) const GET: &str = "\
-A file is written under a temporary name, checked against its SHA-256, and only then put in
-place: the output is whole or absent. A file that exists is kept unless --force is given.
+filestore writes to a temporary file, checks the SHA-256, and then renames the file. You get the
+complete file, or no file. To overwrite an existing file, use --force.
+
+With several ids, the output must be a directory. If two files have the same name, the second gets
+its id in front of the name.
 
 Examples:
   filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore list --org 42 --all --quiet | xargs filestore get -o ./files
   filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE -o holiday.jpg --force
   filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE -o - | tar -tz
   filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE --range 0-1023 -o head.bin";
 
 pub(super) const VARIANT: &str = "\
-A variant is a square WebP, cropped around the centre; nothing is ever enlarged. An image that
-is small enough already comes as it was uploaded. --fit inside keeps the whole picture.
+A variant is a square WebP image, cropped around the centre. To keep the whole image, use
+--fit inside. filestore never enlarges an image: if the original is small enough, you get the
+original.
 
 Examples:
   filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 200
@@ -59,8 +68,8 @@ Examples:
   filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 400 -o - > preview.webp";
 
 pub(super) const SHEET: &str = "\
-A contact sheet shows up to 100 images in a grid, in one request. With --map the places of the
-pictures are printed instead, and why a file is not shown.
+A contact sheet shows up to 100 images in one grid. With --map, the command prints the position of
+each image, or the reason why an image is missing.
 
 Examples:
   filestore sheet 01JD8QZ4T6X3M2V9B7K5N1R0CE 01JD8QZ4T6X3M2V9B7K5N1R0CF
@@ -68,15 +77,19 @@ Examples:
   filestore sheet 01JD8QZ4T6X3M2V9B7K5N1R0CE --map | jq .cells";
 
 pub(super) const INFO: &str = "\
-A deleted file is shown, with its purge status, until the purge has removed it.
+You can see a deleted file, with its purge status, until the purge removes it.
 
 Examples:
   filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE
   filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256";
 
 pub(super) const LIST: &str = "\
-One page is shown unless --all is given. With --json a page is {\"items\": [...],
-\"next_cursor\": ...}, and --all gives one record per line (NDJSON), however many there are.
+The command shows one page. To see all pages, use --all. With --json, you get {\"items\": [...],
+\"next_cursor\": ...} for a page, and one record per line (NDJSON) with --all.
+
+Without --org, the table has a column with the organization. If the table is wider than the
+terminal, filestore first shortens names and types to `…`, then leaves out columns: TYPE, SYNC,
+STATUS, UPDATED, SIZE, ORG.
 
 Examples:
   filestore list --org 42 --sub gallery
@@ -86,24 +99,24 @@ Examples:
   filestore list --purge-status SYSTEM_PURGE";
 
 pub(super) const THUMBNAIL: &str = "\
-A temporary file expires; a thumbnail stays, on the server's own disk.
+A temporary file expires. A thumbnail stays, on the server's own disk.
 
 Examples:
   filestore thumbnail 01JD8QZ4T6X3M2V9B7K5N1R0CE
   filestore thumbnail \"$(filestore upload small.png --temp --org 42 --sub gallery --quiet)\"";
 
 pub(super) const READY: &str = "\
-With a file the bytes are replaced in the same step. A file that is ready already stays as it
-is.
+If you name a file, the same step replaces the bytes. If the file is already ready and you name no
+file, the command changes nothing.
 
 Examples:
   filestore ready 01JD8QZ4T6X3M2V9B7K5N1R0CE
   filestore ready 01JD8QZ4T6X3M2V9B7K5N1R0CE final.pdf";
 
 pub(super) const REPLACE: &str = "\
-The id stays, the version goes up by one, and a reader gets the old bytes or the new ones,
-never a mix. With --if-match the file is replaced only if nobody else changed it: the value is
-the sha256 that `info` shows, or * for any.
+The id stays, and the version increases by one. Readers get the old bytes or the new bytes, never
+a mix. With --if-match, the command replaces the file only if its content is unchanged. The value
+is the sha256 that `info` shows, or * for any content.
 
 Examples:
   filestore replace 01JD8QZ4T6X3M2V9B7K5N1R0CE photo-2.jpg
@@ -112,34 +125,39 @@ Examples:
       --if-match \"$(filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256)\"";
 
 pub(super) const EDIT: &str = "\
-Bytes, digest and version stay. A new name changes no type, and a new type no name.
+The bytes, the digest and the version stay. A new name does not change the type, and a new type
+does not change the name. --metadata changes the members that it names and keeps all others
+(RFC 7396).
 
 Examples:
   filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --name invoice-7.pdf
   filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --type text/csv --metadata '{\"customer\": 7}'
-  filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --metadata '{}'";
+  filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --metadata '{\"paid\": true, \"draft\": null}'
+  filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --clear-metadata";
 
 pub(super) const DELETE: &str = "\
-A deleted file cannot be read from that moment on. Its bytes go with the next purge; until
-then `restore` brings it back. With --if-match the file is deleted only if nobody replaced it:
-the value is the sha256 that `info` shows.
+The server hides a deleted file at once and purges it after the grace period (`purge_grace_secs`,
+default 1 day). Until then, you can bring the file back with `restore`. With --if-match, the
+command deletes the file only if its content is unchanged. The value is the sha256 that `info`
+shows. With --dry-run, the command only shows the files.
 
 Examples:
   filestore delete 01JD8QZ4T6X3M2V9B7K5N1R0CE
   filestore delete 01JD8QZ4T6X3M2V9B7K5N1R0CE \\
       --if-match \"$(filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256)\"
-  filestore list --org 42 --sub drafts --all --quiet | xargs filestore delete";
+  filestore list --org 42 --sub drafts --all --quiet | filestore delete - --dry-run
+  filestore list --org 42 --sub drafts --all --quiet | filestore delete -";
 
 pub(super) const RESTORE: &str = "\
-Works until the purge has claimed the file. A server purges soon after a deletion unless a
-grace is configured.
+You can restore a file during its grace period (`purge_grace_secs`, default 1 day). `info` shows
+when the purge is due. An expired TEMP file gets a new lifetime.
 
 Examples:
   filestore restore 01JD8QZ4T6X3M2V9B7K5N1R0CE
-  filestore list --purge-status SYSTEM_PURGE --all --quiet | xargs -n 1 filestore restore";
+  filestore list --purge-status SYSTEM_PURGE --all --quiet | xargs filestore restore";
 
 pub(super) const PROVIDER_LIST: &str = "\
-LOCAL, the target's own disk, is always there.
+LOCAL is the local disk of the server or data directory. It is always in the list.
 
 Examples:
   filestore provider list
@@ -147,15 +165,18 @@ Examples:
   filestore provider list --json | jq -r '.[].providerCode'";
 
 pub(super) const PROVIDER_CHECK: &str = "\
-Objects of its own are written, read and removed. What the provider cannot do is done without,
-if that is possible; the exit status is 1 if it is not. The clock is told, not judged.
+The check writes, reads and removes its own test objects. If the provider lacks an optional
+ability, filestore works without it. If the provider lacks a required ability, the exit status
+is 1. The check reports a wrong clock but does not fail because of it.
 
 Examples:
   filestore provider check s3-eu
   filestore --data-dir /var/lib/filestore --config filestore.toml provider check s3-eu";
 
 pub(super) const BINDING_CREATE: &str = "\
-An organization has at most one active binding. Without one its files are stored locally.
+An organization has at most one active binding. Without a binding, the server stores its files
+locally. Only an organization with a number as its id can have a binding. To store the files of
+all other organizations at a provider, set `local.backend` in the server's configuration.
 
 Examples:
   filestore binding create --org 42 --name 'Acme Ltd' --provider LOCAL
@@ -168,23 +189,26 @@ Examples:
   filestore binding update --org 42 --active true";
 
 pub(super) const BINDING_LIST: &str = "\
-Terminated bindings are listed too.
+The list includes terminated bindings.
 
 Examples:
   filestore binding list
   filestore binding list --org 42 --json";
 
 pub(super) const KEY_CREATE: &str = "\
-The key is printed once; the store keeps a digest. Until the first key is made a server on
-loopback asks nobody for one; from then on every caller needs one, also when none is left. The
-first key is made through the data directory, or through the socket in it while a server runs.
-Scopes do not imply one another, but admin implies all; with --org '*' it administers the whole
-service.
+The command prints the secret once, because the store keeps only a digest. Without API keys, a
+server on loopback accepts every request. After you create the first key, every caller needs a
+key, even if you revoke all keys later. To create the first key, use --data-dir. This works even
+if the server is running.
+
+A key allows only the scopes that you name. Exception: admin includes all others. With --org '*',
+admin also allows the administration of the whole service.
 
 Examples:
   filestore --data-dir /var/lib/filestore key create --org '*' --scope admin
   filestore key create --org 42 --scope read --scope write --name 'the web shop'
-  FILESTORE_KEY=$(filestore key create --org 42 --scope read --expires-in 3600)";
+  filestore key create --org 42 --scope read --expires-in 30d > shop.key
+  FILESTORE_KEY_FILE=shop.key filestore list --org 42";
 
 pub(super) const KEY_LIST: &str = "\
 Examples:
@@ -192,54 +216,64 @@ Examples:
   filestore key list --json | jq '.[] | select(.last_used_at == null)'";
 
 pub(super) const KEY_REVOKE: &str = "\
-The key is refused at once, without a restart, and stays in the list.
+The server refuses the key at once, without a restart. It also refuses all URLs that the key
+signed. The key stays in the list.
 
 Examples:
   filestore key revoke 01JD8QZ4T6X3M2V9B7K5N1R0CE";
 
 pub(super) const KEY_ROTATE: &str = "\
-Id, name and rights stay. The text before is refused at once, unless --overlap says how long
-both are good.
+The id, the name and the rights stay. The old secret stops working at once. To keep both secrets
+valid for some time, use --overlap. The command then prints the end of the old secret.
 
 Examples:
   filestore key rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE
-  filestore key rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE --overlap 86400";
+  filestore key rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE --overlap 1d";
 
 pub(super) const KEY_GENERATE: &str = "\
-No store is touched. Give the hash to the server (`first_key_hash_file` in its configuration, or
-FILESTORE_FIRST_KEY_HASH), and the text to whoever administers it: at its first start the server
-makes a key of it, with the scope admin for all organizations.
+The command changes no store. Give the hash to the server (`first_key_hash_file` in its
+configuration, or FILESTORE_FIRST_KEY_HASH), and the secret to its administrator. At its first
+start, the server creates a key from the hash, with the scope admin for all organizations.
 
 Examples:
   filestore key generate
   filestore key generate --json | jq -r .hash > first-key.hash";
 
 pub(super) const PURGE_RUN: &str = "\
-Expired temporary files, deleted files and the old bytes of replaced ones are removed, each
-once its grace is over. A server does this by itself; run it to have it done now, or where no
-server runs. What cannot be removed stays on the list and is tried again; the exit status is 1
-then.
+Removes expired temporary files, deleted files, and the old bytes of replaced files, after their
+grace period. A server does this in the background. Run the command to wait for the result, or if
+no server is running. If a file cannot be removed, the exit status is 1, and a later run tries
+again.
 
-On a data directory without a server the lifetimes are those that its server last used, unless
---config says otherwise. If that server used providers, --config has to name them.
+With --now, the purge does not wait for `purge_grace_secs`. Use it to free space on a full disk or
+in a full quota. You cannot restore the files afterwards. While a snapshot is in progress, its files
+stay until it is complete. With --org, the command removes only files of that
+organization, and leaves the old bytes of replaced files to other runs.
+
+With --data-dir and without a server, filestore uses the lifetimes of the last server run. To use
+others, name a configuration with --config. If the server used providers, --config is required.
 
 Examples:
   filestore purge run --dry-run
   filestore purge run
+  filestore purge run --now --org 42
   filestore --data-dir /var/lib/filestore purge run --json";
 
 pub(super) const PURGE_RECEIPT: &str = "\
-A receipt is there once the file's bytes are gone and its record with them, and is kept for 90
-days unless the store says otherwise. It names the caller who deleted the file, the SHA-256 of
-the bytes and where they were found absent, and the snapshots in configured destinations that
-still have them. It says so as things are now: ask again once those are pruned. The server
-signs it; --json prints it as it is verified.
+A receipt proves that a file is gone. It exists after the purge and stays for 90 days by default.
+It names the caller who deleted the file, the SHA-256 of the bytes, every place that filestore
+checked, and the snapshots that still contain the bytes. The server signs each receipt for the
+current state. If you prune the snapshots, ask again. To save a receipt, use --json.
 
-Without --keys or --public-key a receipt is compared with the key that it names itself: whoever
-verifies it has to know that this is the store's. Only --keys tells when a key was retired.
+--verify needs no server. Without --keys or --public-key, it checks the receipt against the key in
+the receipt itself, so compare that key with the store's keys yourself. Only --keys detects a
+signature by a retired key.
 
-Exit status of --verify: 0 good, and nothing of the file is left; 3 good, and something is left or
-was not looked at; 1 changed, signed by another key, or after its key was retired; 2 no receipt.
+Exit status of --verify:
+    0  valid, and all copies of the file are gone
+    1  changed, signed by another key, or signed by a retired key
+    2  not a receipt
+    3  valid, but copies remain or a place was not checked
 
 Examples:
   filestore purge receipt 01M80BSYQD968W759B8Z4A5VK6
@@ -248,90 +282,117 @@ Examples:
   filestore purge receipt --verify receipt.json --keys keys.json";
 
 pub(super) const PURGE_RECEIPT_KEYS: &str = "\
-The first receipt makes the key that signs. A key that was rotated out signs nothing more and
-verifies what it has signed.
+The store creates its first key with the first receipt. After a rotation, the old key signs no new
+receipts, but still verifies its own.
 
 Examples:
   filestore purge receipt-keys
   filestore purge receipt-keys --rotate";
 
 pub(super) const SYNC_RUN: &str = "\
-Files go to their organization's provider, several at a time; a file whose organization has no
-provider elsewhere has nowhere to go and is settled. A server does this by itself within
-seconds. The exit status is 1 if something is left that failed.
+Copies pending files to the provider of their organization, several at a time. If an organization
+has no other provider, its files stay local and count as settled. A server does this in the
+background within seconds. If a file fails, the exit status is 1.
 
 Examples:
   filestore sync run
   filestore --data-dir /var/lib/filestore sync run --json";
 
 pub(super) const SYNC_ENQUEUE: &str = "\
-A binding is about new files. This queues the older ones as well: those that are not at the
-organization's provider yet.
+A binding applies to new files. This command also queues the older files that the organization's
+provider does not have yet.
 
 Examples:
   filestore sync enqueue --org 42
   filestore sync enqueue --org 42 && filestore sync run";
 
 pub(super) const SYNC_RETRY: &str = "\
-A file is FAILED after 12 failed attempts to copy it (`sync.max_attempts` of the configuration), and
-is served from where it is. Look into the provider first: `filestore provider check CODE`, and the
-server's log. The count of attempts begins anew.
+After 12 failed attempts (`sync.max_attempts`), a file is FAILED. The server still serves it from
+its current location. First find the cause with `filestore provider check CODE` and in the
+server's log. Then run this command, which also resets the number of attempts.
 
 Examples:
   filestore sync retry
   filestore sync retry --org 42";
 
 pub(super) const MIGRATE_PLAN: &str = "\
-Temporary files and thumbnails stay on the target's own disk. The provider is the one that the
-organization is bound to: bind it first, and new files go there already.
+The target must be the provider of the organization's binding. Bind the organization first: from
+then on, new files go to the provider. Temporary files and thumbnails stay on the local disk.
 
 Examples:
   filestore migrate plan --org 42 --to LOCAL
   filestore migrate plan --org 42 --to LOCAL --json | jq .move_bytes";
 
 pub(super) const MIGRATE_RUN: &str = "\
-Each file is copied, verified, and only then its record points to the copy; the old bytes go
-after a grace. Files are read, replaced and deleted meanwhile as ever. Ctrl-C finishes the
-copies under way and says what was done; a second one does not wait. Run the command again to
-go on. The exit status is 1 if files are left.
+filestore copies each file, verifies the copy, and then switches the record to it. It removes the
+old bytes after their grace period. You can read, replace and delete files at any time.
+
+Ctrl-C completes the copies in progress and prints a report. A second Ctrl-C stops at once. To
+continue, run the command again. If files remain, the exit status is 1.
 
 Examples:
   filestore binding update --org 42 --provider LOCAL && filestore migrate run --org 42 --to LOCAL
   filestore migrate run --org 42 --to LOCAL --rate 20MiB
   filestore migrate run --org 42 --to LOCAL --dry-run";
 
+pub(super) const ORGANIZATION_LIST: &str = "\
+Lists the organizations that your key can access, if they have files or an active binding.
+Temporary and deleted files count until the purge removes them.
+
+Examples:
+  filestore organization list
+  filestore organization list --all --json | jq -r 'select(.files > 1000) | .organization_id'";
+
+pub(super) const ORGANIZATION_SUB_SYSTEMS: &str = "\
+Lists the sub-systems with files. Temporary and deleted files count until the purge removes them.
+
+Examples:
+  filestore organization sub-systems 42
+  filestore organization sub-systems 42 --all --quiet";
+
 pub(super) const ORGANIZATION_EXPORT: &str = "\
-Every file that is not deleted is written to DIR/files/<sub-system>/<id>-<name>, with a name that
-is safe here, and its record to DIR/manifest.jsonl: one JSON line per file, with its path, digest
-and metadata; the bindings come first. Each file is read back and compared with its digest. Run
-the command again after a stop: what is there already is skipped. Bindings are left out where the
-key may not list them.
+filestore writes every file to DIR/files/<sub-system>/<id>-<name>, with a safe name. It skips
+deleted files. It reads each written file again and compares the digest.
+
+DIR/manifest.jsonl starts with a line for the organization's bindings (empty if your key must not
+list them). After that, it has one JSON line per file with its path, digest and metadata.
+
+If the export stops early, run the command again: it skips the files that are complete.
 
 Examples:
   filestore organization export 42 --to ./organization-42
   filestore --data-dir /var/lib/filestore organization export 42 --to /mnt/export/42";
 
 pub(super) const ORGANIZATION_ERASE: &str = "\
-The organization is taken off all keys first: keys that name no other are revoked. Then its files
-are deleted and their bytes removed wherever they are, without waiting for purge_grace_secs, and
-its bindings and remembered replies are forgotten. The receipt says what was removed, and that
-each place was looked at; --json has it whole. The exit status is 1 if something is left, such as
-at a provider that does not answer: run the command again then.
+First, filestore removes the organization from all API keys and revokes keys for this organization
+only. Then it deletes all files and removes their bytes everywhere, without waiting for
+`purge_grace_secs`. Finally it removes the bindings and stored replies. From then on, the server
+refuses uploads that started earlier, uploads to URLs that were signed earlier, and files from
+earlier snapshots.
+
+The receipt lists the removed content, every checked place, and the places from where content
+might return. To get the whole receipt, use --json. If something remains, for example at an
+unreachable provider, the exit status is 1. Run the command again later.
 
 Examples:
+  filestore organization erase 42 --dry-run
   filestore organization export 42 --to ./organization-42
   filestore organization erase 42 --yes --json > receipt.json";
 
 pub(super) const FSCK: &str = "\
-The store serves meanwhile. Without --deep names and sizes are compared, with it every stored
-byte. Ctrl-C stops the check; run the command again to go on from there.
+The store stays in use during the check. By default, the check compares names and sizes. With
+--deep, it reads every stored byte. Ctrl-C stops the check. To resume, run the command again.
 
-With --repair: bytes on the disk that no record names, or that are not what their record says,
-are moved to <data-dir>/quarantine; objects that no record names are removed by the purge a day
-later; what follows from the rest is set right. Nothing is deleted at once but cached variants.
+With --repair, filestore moves two kinds of files to <data-dir>/quarantine: files that no record
+names, and files whose bytes do not match their record. The purge removes unknown objects at
+providers a day later. Other findings are corrected in place. A repair deletes only cached
+variants at once.
 
-Exit status: 0 all was looked at and nothing found; 1 nothing found, but a provider could not
-be looked at, or the check was stopped; 2 the check failed; 3 something was found.
+Exit status:
+    0  no findings
+    1  no findings, but a provider was skipped or the check was stopped
+    2  the check failed
+    3  findings
 
 Examples:
   filestore fsck
@@ -345,8 +406,8 @@ Examples:
   filestore migrate status --org 42 --json | jq .running";
 
 pub(super) const MIGRATE_VERIFY: &str = "\
-Every byte is read. The exit status is 1 if a file cannot be read or is not what its record
-says.
+The command reads every byte. If a file is unreadable or does not match its record, the exit
+status is 1.
 
 Examples:
   filestore migrate verify --org 42 --to LOCAL
@@ -368,51 +429,63 @@ Examples:
   filestore --data-dir /var/lib/filestore variants prune";
 
 pub(super) const SIGN: &str = "\
-The URL needs no key and cannot be changed into one of another file or size. URLs that are made
-within a few minutes of each other are equal, so that caches recognise them. On a server that
-does not know its public URL, --data-dir prints the path alone.
+Anyone with the URL can read this file, or this variant, until the URL expires. If you sign twice
+within a few minutes, you get the same URL, so that caches recognize it. If the server does not
+know its public URL, --data-dir prints only the path.
+
+If you sign with an API key, revoking that key also ends the URL. With --data-dir, no key is
+involved, and the URL works until it expires.
 
 Examples:
   filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE
-  filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE --size 200 --expires-in 600
+  filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE --size 200 --expires-in 10m
   filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE --disposition attachment --json | jq -r .url";
 
 pub(super) const SIGN_UPLOAD: &str = "\
-A browser or a script sends a form with the field `file` to the URL, without a key. Owner, type
-and largest size are fixed by the URL. Each URL is good for one file.
+A browser or a script sends a form with the field `file` to the URL, without a key. The URL fixes
+the organization, the media type and the maximum size. Each URL accepts one file.
+
+If you sign with an API key, revoking that key also ends the URL. Erasing the organization ends it
+too.
 
 Examples:
-  filestore sign-upload --org 42 --sub avatars --max-size 2097152 --type image/png
+  filestore sign-upload --org 42 --sub avatars --max-size 2MiB --type image/png
   curl -F file=@me.png \"$(filestore sign-upload --org 42 --sub avatars --quiet)\"";
 
 pub(super) const SIGNING_LIST: &str = "\
-A secret that was rotated out verifies the URLs that it signed until the last of them expires.
+After a rotation, the old secret stays in the list until the last URL that it signed expires.
 
 Examples:
   filestore signing list
   filestore signing list --json | jq -r '.[] | select(.signs) | .kid'";
 
 pub(super) const SIGNING_ROTATE: &str = "\
-Nothing that was handed out breaks. A secret that may be known to others is to be revoked as
-well: `filestore signing revoke`.
+URLs that you have already shared keep working. If a secret leaked, also revoke it with
+`filestore signing revoke`.
 
 Examples:
   filestore signing rotate
   filestore --data-dir /var/lib/filestore signing rotate";
 
 pub(super) const SIGNING_REVOKE: &str = "\
-All URLs that the secret signed are refused from now on, whenever they would have expired. A
-secret of the configuration is revoked there.
+From now on, the server refuses all URLs that the secret signed. If the secret is in the server's
+configuration, remove it there. To end only the URLs of one API key, revoke the key with
+`filestore key revoke`.
 
 Examples:
   filestore signing revoke 3f9a0c51b2d4";
 
 pub(super) const USAGE: &str = "\
-Temporary and deleted files count until they are gone, as they do for the quota.
+Temporary and deleted files count until the purge removes them. The quota counts the same way.
 
 Examples:
   filestore usage --org 42
   filestore usage --org 42 --json | jq .by_location.CLOUD.bytes";
+
+pub(super) const WHOAMI: &str = "\
+Examples:
+  filestore whoami --server https://files.example.org
+  filestore whoami --json | jq .limits.max_file_size";
 
 pub(super) const STATUS: &str = "\
 Examples:
@@ -431,15 +504,22 @@ Examples:
   filestore completions zsh > \"${fpath[1]}/_filestore\"
   filestore completions fish > ~/.config/fish/completions/filestore.fish";
 
-pub(super) const BACKUP_CREATE: &str = "\
-A snapshot is of one instant, while the store runs: the database, and the bytes of every file.
-What an earlier snapshot in the same place has is not copied again. Each snapshot is whole by
-itself or absent; a run that was stopped goes on where it was when it is started again.
+pub(super) const MAN: &str = "\
+The command creates the directory, and writes a page for each command.
 
-A destination with a slash in it is a directory of this machine, and needs --data-dir. One
-without is a name that the server's configuration gives ([[backup.destinations]]): of a directory,
-or of a provider, such as a bucket. A snapshot holds the secrets of the store: keep it as you keep
-the data directory.
+Examples:
+  filestore man ~/.local/share/man/man1 && man filestore-upload
+  filestore man /usr/local/share/man/man1";
+
+pub(super) const BACKUP_CREATE: &str = "\
+A snapshot contains the database and the bytes of every file at one instant. The store keeps
+running. filestore copies only content that earlier snapshots in the same destination do not have,
+but every snapshot is complete on its own. If a run stops early, run the command again to resume.
+
+A destination with a slash is a directory on this machine and needs --data-dir. A destination
+without a slash is a name from [[backup.destinations]] in the server's configuration, for a
+directory or a provider such as a bucket. A snapshot contains the secrets of the store: protect it
+like the data directory.
 
 Examples:
   filestore --data-dir /var/lib/filestore backup create --to /mnt/backup/files
@@ -447,14 +527,14 @@ Examples:
   filestore backup create --to nightly --local-only";
 
 pub(super) const METADATA_COPY: &str = "\
-The server of the directory must not run. Every row is copied and then compared. Until the end of
-that the store is used as before; then its SQLite database gets another name, and only a server that
-is configured for PostgreSQL opens the directory.
+Stop the server first. filestore copies every row and compares the copies. Then it renames the
+SQLite database. From then on, only a server with PostgreSQL in its configuration opens the
+directory. Until the rename, the store keeps using SQLite.
 
-If --config names a backend of LOCAL (local.backend), the files of the directory move there next,
-each compared with its digest: then any number of servers can start. With --leave-files they stay,
-for a server that says it is the only one. A copy that was stopped, in either part, goes on when the
-command is given again.
+If --config names a backend for LOCAL (`local.backend`), filestore then moves the files to that
+backend and compares each digest. Afterwards, several servers can use the store. With
+--leave-files, the files stay in the directory, and the server needs `only_server = true`. If a
+copy stops early, run the command again to resume.
 
 Examples:
   filestore metadata copy --from sqlite:/var/lib/filestore --config /etc/filestore.toml
@@ -462,50 +542,63 @@ Examples:
       --to postgres://filestore@db.example.org/filestore --password-file /run/secrets/database";
 
 pub(super) const BACKUP_VERIFY: &str = "\
-Every content is read and its SHA-256 compared, and so is the copy of the database. Exit status
-1 if anything is missing or has other bytes.
+The command reads every content and the copy of the database, and compares each SHA-256. If
+something is missing or damaged, the exit status is 1.
 
 Examples:
   filestore backup verify --from /mnt/backup/files
   filestore backup verify --from nightly --snapshot 01JD8QZ4T6X3M2V9B7K5N1R0CE --json";
 
 pub(super) const BACKUP_RESTORE: &str = "\
-With --all the directory that --data-dir names becomes a store: a copy with an id of its own,
-whose files are all on its disk. With --replace it is the store that was backed up: it keeps its
-id, and files at providers stay there, each read and compared (--config names the providers, and
-the destination, if that is no directory).
+With --all, filestore creates a store in the directory of --data-dir: a copy with a new id and all
+files on its disk. With --all --replace, it restores the original store: the id stays, and files
+at providers stay there. filestore reads and compares them. --config names the providers, and the
+destination if that is not a directory.
 
-With --org or --file, files that the store has not any more come back under their ids; those
-that it has are left as they are. Every file is compared with its SHA-256 on the way.
+If --config names PostgreSQL, the records go into its schema, which must be new or empty. If it also
+names a backend for LOCAL (`local.backend`), filestore then moves the restored files there. With
+--sqlite, the records stay in the directory.
+
+A snapshot contains API keys and signing secrets. If you revoked one of them after the snapshot, a
+restore makes it valid again. A copy therefore revokes all of them, unless you use --keep-keys.
+With --replace they stay valid, unless you use --revoke-keys. The command lists the valid ones.
+
+With --org or --file, filestore restores files that the store no longer has, under their ids. It
+does not touch existing files. It compares the SHA-256 of every file. If a file is deleted but not
+yet purged, `filestore restore` brings it back.
 
 Examples:
   filestore --data-dir /var/lib/restored backup restore --all --from /mnt/backup/files
   filestore --data-dir /var/lib/filestore --config /etc/filestore.toml \\
-      backup restore --all --replace --from /mnt/backup/files
+      backup restore --all --replace --revoke-keys --from /mnt/backup/files
   filestore --data-dir /var/lib/restored --config /etc/filestore.toml \\
       backup restore --all --from offsite
   filestore backup restore --org 42 --from nightly
   filestore backup restore --file 01JD8QZ4T6X3M2V9B7K5N1R0CE --from nightly";
 
 pub(super) const BACKUP_LIST: &str = "\
-The oldest first. FILES are records, CONTENTS the different bytes that the snapshot holds.
+The list starts with the oldest snapshot. FILES counts the records. CONTENTS counts the distinct
+contents in the snapshot. Without --from, the command uses the destination in the server's
+configuration, if there is exactly one.
 
 Examples:
+  filestore backup list
   filestore backup list --from /mnt/backup/files
   filestore backup list --from nightly --quiet";
 
 pub(super) const BACKUP_PRUNE: &str = "\
-Removes the older snapshots, and the bytes that no kept one names; also what runs that were
-stopped have left. Being stopped itself, it leaves bytes that the next run removes.
+Removes older snapshots, and content that only those snapshots need. It also removes leftovers of
+stopped runs. If the prune itself stops early, the next prune finishes the removal.
 
 Examples:
   filestore backup prune --from /mnt/backup/files --keep 14
+  filestore backup prune --from nightly --keep 14 --dry-run
   filestore backup prune --from nightly --keep 14";
 
 pub(super) const BACKUP_FORGET: &str = "\
-A receipt of a purge names each disk or bucket that had snapshots and cannot be looked at, as it may
-have the bytes. Forget one when it was destroyed, or nothing is left on it. The one that is there is
-not forgotten.
+A purge receipt lists every disk or bucket that contained snapshots, because an unmounted disk
+might still contain the file. Use this command for a disk that was destroyed or erased. filestore
+never forgets the disk that is mounted.
 
 Examples:
   filestore backup forget --from nightly --disk 01JD8QZ4T6X3M2V9B7K5N1R0CE

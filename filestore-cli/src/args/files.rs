@@ -6,18 +6,19 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use filestore_core::api::{
-    Disposition, Fit, MAX_SHEET_FILES, Metadata, PurgeStatus, Status, VARIANT_SIZES,
+    Disposition, Fit, MAX_SHEET_FILES, Metadata, PurgeStatus, Status, SyncStatus, VARIANT_SIZES,
 };
+use filestore_core::config_file::{ByteCount, Seconds};
 
-use crate::target::{ByteRange, IfMatch};
+use crate::store::{ByteRange, IfMatch};
 
-/// The organization and sub-system of files.
+/// The organization and the sub-system of files.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
-    /// The organization of the file: 1 to 64 letters, digits, _ and -
+    /// Organization of the file: 1 to 64 letters, digits, _ and -
     #[arg(long, value_name = "ID")]
     pub(crate) org: String,
-    /// For which part of the application
+    /// Sub-system: a part of your application, for example gallery
     #[arg(long, value_name = "NAME")]
     pub(crate) sub: String,
 }
@@ -25,19 +26,19 @@ pub(crate) struct PlaceArgs {
 /// `upload`.
 #[derive(Debug, Args)]
 pub(crate) struct UploadArgs {
-    /// The files; - is stdin
+    /// Files to upload (- is stdin)
     #[arg(required_unless_present = "recursive", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// Upload every file below this directory; can be interrupted and run again
+    /// Upload all files below this directory. Can be resumed
     #[arg(
         long,
         value_name = "DIR",
         conflicts_with_all = ["files", "name", "mime", "metadata", "temp", "sha256", "idempotency_key"]
     )]
     pub(crate) recursive: Option<PathBuf>,
-    /// Files in flight at once, with --recursive
+    /// Number of parallel uploads with --recursive
     #[arg(
         long,
         value_name = "N",
@@ -46,25 +47,25 @@ pub(crate) struct UploadArgs {
         value_parser = clap::value_parser!(u16).range(1..=64)
     )]
     pub(crate) jobs: u16,
-    /// Where --recursive remembers what is done [default: in the state directory of the user]
+    /// Journal file of --recursive [default: a file in your state directory]
     #[arg(long, value_name = "PATH", requires = "recursive")]
     pub(crate) journal: Option<PathBuf>,
-    /// The name to store, rather than the file's
+    /// Name to store [default: the name of the file]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The media type, rather than what the bytes say
+    /// Media type [default: detected from the content]
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
-    /// An object to keep with the file, such as '{"customer": 7}', of at most 4 KiB
+    /// Custom metadata: a JSON object of up to 4 KiB, for example '{"customer": 7}'
     #[arg(long, value_name = "JSON", value_parser = object)]
     pub(crate) metadata: Option<Metadata>,
-    /// Temporary: expires unless it is made ready or a thumbnail
+    /// Store a temporary file, which expires unless you use `ready` or `thumbnail`
     #[arg(long)]
     pub(crate) temp: bool,
-    /// Refuse bytes that do not have this SHA-256
+    /// Require this SHA-256, or store no file
     #[arg(long, value_name = "HEX")]
     pub(crate) sha256: Option<String>,
-    /// Makes a repeated upload answer the first one's record (24 h)
+    /// Idempotency key: a retry with this key within 24 h returns the first record
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 }
@@ -72,26 +73,26 @@ pub(crate) struct UploadArgs {
 /// `batch`.
 #[derive(Debug, Args)]
 pub(crate) struct BatchArgs {
-    /// The files
+    /// Files to upload
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// An object to keep with each of the files
+    /// Custom metadata for each file: a JSON object of up to 4 KiB
     #[arg(long, value_name = "JSON", value_parser = object)]
     pub(crate) metadata: Option<Metadata>,
-    /// Makes a repeated batch answer the first one's records (24 h)
+    /// Idempotency key: a retry with this key within 24 h returns the first records
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 }
 
-/// The place a download goes to.
+/// The output of a download.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArgs {
-    /// A file or directory to write to; - is stdout [default: the file's name, in this directory]
+    /// Output file or directory (- is stdout) [default: the name of the file]
     #[arg(long, short, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite a file that exists
+    /// Overwrite an existing file
     #[arg(long, short)]
     pub(crate) force: bool,
 }
@@ -99,11 +100,12 @@ pub(crate) struct OutputArgs {
 /// `get`.
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// The file's id
-    pub(crate) id: String,
+    /// Ids of the files. Several files need a directory as output
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// Only these bytes: 0-99, 100- or -100 (the last 100)
+    /// Range of bytes: 0-99, 100- or -100 (the last 100)
     #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
     pub(crate) range: Option<ByteRange>,
 }
@@ -111,15 +113,15 @@ pub(crate) struct GetArgs {
 /// `variant`.
 #[derive(Debug, Args)]
 pub(crate) struct VariantArgs {
-    /// The image's id
+    /// Id of the image
     pub(crate) id: String,
-    /// The side of the square in pixels
+    /// Side of the square, in pixels
     #[arg(value_parser = PossibleValuesParser::new(SIZES).map(|size| parse_size(&size)))]
     pub(crate) size: u32,
-    /// Fill the square and crop, or show the whole picture
+    /// Crop the image to the square, or show the whole image
     #[arg(long, value_enum, default_value_t = FitArg::Cover)]
     pub(crate) fit: FitArg,
-    /// Show all frames of an animation, where the server makes such variants
+    /// Include all frames of an animation, if the server supports animated variants
     #[arg(long)]
     pub(crate) animated: bool,
     #[command(flatten)]
@@ -129,35 +131,35 @@ pub(crate) struct VariantArgs {
 /// `sheet`.
 #[derive(Debug, Args)]
 pub(crate) struct SheetArgs {
-    /// The images' ids, up to 100, in their order
+    /// Ids of up to 100 images, in order
     #[arg(required = true, num_args = 1..=MAX_SHEET_FILES)]
     pub(crate) ids: Vec<String>,
-    /// The side of each cell in pixels
+    /// Side of each cell, in pixels
     #[arg(long, default_value = "200", value_parser = PossibleValuesParser::new(SIZES).map(|size| parse_size(&size)))]
     pub(crate) size: u32,
-    /// Fill each cell and crop, or show the whole pictures
+    /// Crop each image to its cell, or show the whole image
     #[arg(long, value_enum, default_value_t = FitArg::Cover)]
     pub(crate) fit: FitArg,
-    /// Print the map of the cells as JSON, and make no picture
+    /// Print the positions of the images instead of downloading the sheet
     #[arg(long, conflicts_with_all = ["output", "force"])]
     pub(crate) map: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
-/// [`VARIANT_SIZES`] as clap wants them; a test keeps the two equal.
+/// [`VARIANT_SIZES`] as clap needs them. A test compares the two.
 const SIZES: [&str; VARIANT_SIZES.len()] = ["200", "250", "300", "400", "500", "700", "1000"];
 
 fn parse_size(text: &str) -> u32 {
-    text.parse().expect("only the sizes above are let through")
+    text.parse().expect("clap accepts only the sizes above")
 }
 
-/// The way a picture is fitted into the square.
+/// The way to fit an image into the square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FitArg {
-    /// Fill the square, crop the centre
+    /// Fill the square and crop around the centre
     Cover,
-    /// Keep the whole picture within the square
+    /// Show the whole image inside the square
     Inside,
 }
 
@@ -170,10 +172,10 @@ impl From<FitArg> for Fit {
     }
 }
 
-/// Commands on one file.
+/// The argument of commands for one file.
 #[derive(Debug, Args)]
 pub(crate) struct IdArgs {
-    /// The file's id
+    /// Id of the file
     pub(crate) id: String,
 }
 
@@ -183,44 +185,62 @@ pub(crate) struct ListArgs {
     /// Only files of this organization
     #[arg(long, value_name = "ID")]
     pub(crate) org: Option<String>,
-    /// Only files of this part of the application
+    /// Only files of this sub-system
     #[arg(long, value_name = "NAME")]
     pub(crate) sub: Option<String>,
     /// Only files in this status
     #[arg(long, value_enum)]
     pub(crate) status: Option<StatusArg>,
-    /// Only deleted files, which are left out otherwise
+    /// Only files with this sync status. `info` shows the reason of a failure
+    #[arg(long, value_enum, value_name = "STATUS")]
+    pub(crate) sync_status: Option<SyncStatusArg>,
+    /// Only deleted files [default: no deleted files]
     #[arg(long, value_enum, value_name = "STATUS")]
     pub(crate) purge_status: Option<PurgeStatusArg>,
-    /// Only files whose name begins so; with --org they come by name
+    /// Only files with this name prefix. With --org, sorted by name
     #[arg(long, value_name = "TEXT")]
     pub(crate) name_prefix: Option<String>,
     /// Only files of this media type
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
-    /// Only files created at this time or later: a date, or as 2026-11-21T08:15:30Z
+    /// Only files created at or after this time: 2026-11-21 or 2026-11-21T08:15:30Z
     #[arg(long, value_name = "TIME")]
     pub(crate) created_after: Option<String>,
     /// Only files created before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) created_before: Option<String>,
-    /// Only files with this member in their metadata; can be repeated
+    /// Only files with this custom metadata. Can be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = member)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// Files on a page, 1 to 1000 [default: 100]
+    /// Files per page, 1 to 1000 [default: 100]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
-    /// Go on where a page ended (its next_cursor)
+    /// Continue after the page with this next_cursor
     #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
     pub(crate) cursor: Option<String>,
-    /// All pages; with --json one record per line
+    /// Show all pages. With --json, one record per line
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// Reads `KEY=VALUE`; the first equals sign parts the two.
+/// A page of a list, or all pages.
+#[derive(Debug, Args)]
+pub(crate) struct PageArgs {
+    /// Rows per page, 1 to 1000 [default: 100]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+    /// Continue after the page with this next_cursor
+    #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
+    pub(crate) cursor: Option<String>,
+    /// Show all pages. With --json, one row per line
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Parses `KEY=VALUE`. The first equals sign separates the two.
 fn member(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("it is a key and a value, as customer=7")?;
+    let (key, value) =
+        text.split_once('=').ok_or("use a key and a value, for example customer=7")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -243,6 +263,29 @@ impl From<StatusArg> for Status {
     }
 }
 
+/// `list --sync-status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum SyncStatusArg {
+    None,
+    Pending,
+    Syncing,
+    Synced,
+    Failed,
+}
+
+impl From<SyncStatusArg> for SyncStatus {
+    fn from(arg: SyncStatusArg) -> Self {
+        match arg {
+            SyncStatusArg::None => Self::None,
+            SyncStatusArg::Pending => Self::Pending,
+            SyncStatusArg::Syncing => Self::Syncing,
+            SyncStatusArg::Synced => Self::Synced,
+            SyncStatusArg::Failed => Self::Failed,
+        }
+    }
+}
+
 /// `list --purge-status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -259,41 +302,47 @@ impl From<PurgeStatusArg> for PurgeStatus {
 /// `ready`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadyArgs {
-    /// The file's id
+    /// Id of the file
     pub(crate) id: String,
-    /// New bytes to promote it with; - is stdin
+    /// File with new bytes (- is stdin)
     pub(crate) file: Option<PathBuf>,
-    /// The name to store, rather than that of FILE
-    #[arg(long, requires = "file")]
-    pub(crate) name: Option<String>,
-    /// The media type of FILE, rather than what the bytes say
-    #[arg(long = "type", value_name = "TYPE", id = "mime", requires = "file")]
-    pub(crate) mime: Option<String>,
-    /// The object to keep with FILE, rather than the one that the file has
-    #[arg(long, value_name = "JSON", value_parser = object, requires = "file")]
-    pub(crate) metadata: Option<Metadata>,
-    /// Only if the file's content has this SHA-256 now
-    #[arg(long, value_name = "SHA256")]
-    pub(crate) if_match: Option<IfMatch>,
+    #[command(flatten)]
+    pub(crate) description: DescriptionArgs,
+    #[command(flatten)]
+    pub(crate) condition: ConditionArgs,
 }
 
 /// `replace`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplaceArgs {
-    /// The file's id
+    /// Id of the file
     pub(crate) id: String,
-    /// The new bytes; - is stdin
+    /// File with the new bytes (- is stdin)
     pub(crate) file: PathBuf,
-    /// The name to store, rather than that of FILE
-    #[arg(long)]
+    #[command(flatten)]
+    pub(crate) description: DescriptionArgs,
+    #[command(flatten)]
+    pub(crate) condition: ConditionArgs,
+}
+
+/// The description of new bytes, which the argument `file` names.
+#[derive(Debug, Args)]
+pub(crate) struct DescriptionArgs {
+    /// Name to store [default: the name of FILE]
+    #[arg(long, requires = "file")]
     pub(crate) name: Option<String>,
-    /// The media type of FILE, rather than what the bytes say
-    #[arg(long = "type", value_name = "TYPE", id = "mime")]
+    /// Media type of FILE [default: detected from the content]
+    #[arg(long = "type", value_name = "TYPE", id = "mime", requires = "file")]
     pub(crate) mime: Option<String>,
-    /// The new object to keep with the file, rather than the one it has
-    #[arg(long, value_name = "JSON", value_parser = object)]
+    /// Custom metadata to store with FILE [default: the old custom metadata stays]
+    #[arg(long, value_name = "JSON", value_parser = object, requires = "file")]
     pub(crate) metadata: Option<Metadata>,
-    /// Only if the file's content has this SHA-256 now
+}
+
+/// The condition of a change.
+#[derive(Debug, Args)]
+pub(crate) struct ConditionArgs {
+    /// Change the file only if its content has this SHA-256 (* is any content)
     #[arg(long, value_name = "SHA256")]
     pub(crate) if_match: Option<IfMatch>,
 }
@@ -301,58 +350,71 @@ pub(crate) struct ReplaceArgs {
 /// `edit`.
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
-    /// The file's id
+    /// Id of the file
     pub(crate) id: String,
-    /// The new name
+    /// New name
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The new media type
+    /// New media type
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
-    /// The new object, in the place of the old one; '{}' removes it
-    #[arg(long, value_name = "JSON", value_parser = object)]
+    /// Custom metadata to change: null removes a member, and other members stay
+    #[arg(long, value_name = "JSON", value_parser = object, conflicts_with = "clear_metadata")]
     pub(crate) metadata: Option<Metadata>,
-    /// Only if the file's content has this SHA-256 now
-    #[arg(long, value_name = "SHA256")]
-    pub(crate) if_match: Option<IfMatch>,
+    /// Remove all custom metadata
+    #[arg(long)]
+    pub(crate) clear_metadata: bool,
+    #[command(flatten)]
+    pub(crate) condition: ConditionArgs,
 }
 
-/// Reads a JSON object.
+/// Parses a JSON object.
 fn object(text: &str) -> Result<Metadata, String> {
     serde_json::from_str(text)
-        .map_err(|e| format!("it is a JSON object, such as {{\"a\": 1}}: {e}"))
+        .map_err(|e| format!("use a JSON object, for example {{\"a\": 1}}: {e}"))
 }
 
 /// `delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
-    /// The files' ids
+    /// Ids of the files (- reads them from stdin)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Only if the file's content has this SHA-256 now; for one file
+    /// Delete only if the content has this SHA-256. Needs a single id
     #[arg(long, value_name = "SHA256")]
     pub(crate) if_match: Option<IfMatch>,
+    /// Only show the effect, change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Ids of the files
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
 }
 
 /// `sign`.
 #[derive(Debug, Args)]
 pub(crate) struct SignArgs {
-    /// The file's id
+    /// Id of the file
     pub(crate) id: String,
-    /// A variant of this many pixels a side, rather than the file itself
+    /// Side of a variant in pixels [default: sign the file itself]
     #[arg(long, value_parser = PossibleValuesParser::new(SIZES).map(|size| parse_size(&size)))]
     pub(crate) size: Option<u32>,
-    /// Fill the square and crop, or show the whole picture
+    /// Crop the image to the square, or show the whole image
     #[arg(
         long,
         requires = "size",
         value_parser = PossibleValuesParser::new(["cover", "inside"]).map(|fit| parse_word::<Fit>(&fit))
     )]
     pub(crate) fit: Option<Fit>,
-    /// Show all frames of an animation, where the server makes such variants
+    /// Include all frames of an animation, if the server supports animated variants
     #[arg(long, requires = "size")]
     pub(crate) animated: bool,
-    /// Let a browser save the file, or show it
+    /// Make browsers save the file (attachment) or show it (inline)
     #[arg(
         long,
         conflicts_with = "size",
@@ -360,9 +422,9 @@ pub(crate) struct SignArgs {
             .map(|how| parse_word::<Disposition>(&how))
     )]
     pub(crate) disposition: Option<Disposition>,
-    /// Life of the URL, at most 604800 (7 days) [default: 3600]
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) expires_in: Option<u64>,
+    /// Lifetime of the URL, up to 7d: seconds, or with a unit such as 10m [default: 1h]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires_in: Option<Seconds>,
 }
 
 /// `sign-upload`.
@@ -370,23 +432,23 @@ pub(crate) struct SignArgs {
 pub(crate) struct SignUploadArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// The most bytes the file may have
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) max_size: Option<u64>,
-    /// The media type the file will have
+    /// Maximum size of the file: bytes, or with a unit such as 5MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<ByteCount>,
+    /// Media type of the file [default: detected from the content]
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
-    /// Temporary: expires unless it is made ready or a thumbnail
+    /// Store a temporary file, which expires unless you use `ready` or `thumbnail`
     #[arg(long)]
     pub(crate) temp: bool,
-    /// Life of the URL, at most 604800 (7 days) [default: 3600]
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) expires_in: Option<u64>,
+    /// Lifetime of the URL, up to 7d: seconds, or with a unit such as 10m [default: 1h]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires_in: Option<Seconds>,
 }
 
-/// Reads a word that clap has checked.
+/// Parses a word that clap has checked.
 fn parse_word<T: FromStr>(text: &str) -> T {
-    text.parse().ok().expect("clap takes only these words")
+    text.parse().ok().expect("clap accepts only these words")
 }
 
 #[cfg(test)]

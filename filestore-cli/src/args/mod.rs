@@ -1,42 +1,47 @@
-//! The command line. Parsing only validates: what a command does is in `command`.
+//! The command line. This module only parses and validates. The commands themselves are in
+//! `command`.
 
 mod files;
 mod admin;
 mod backup;
 mod metadata;
 mod rate;
+mod organization;
+mod environment;
+mod groups;
+mod usage;
 mod examples;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
-
-use crate::target::Address;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use filestore_core::api::OrganizationId;
 
 pub(crate) use admin::{
     BindingCommand, FsckArgs, KeyCommand, MigrateCommand, MigrateTarget, OrganizationCommand,
-    ProviderCommand, PurgeCommand, SigningCommand, SyncCommand, VariantsCommand,
+    ProviderCommand, PurgeCommand, PurgeRunArgs, SigningCommand, SyncCommand, VariantsCommand,
 };
-pub(crate) use backup::{BackupCommand, RestoredPart, SnapshotArgs};
+pub(crate) use backup::{BackupCommand, RestoredKeysArgs, RestoredPart, SnapshotArgs};
 pub(crate) use files::{
-    BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
-    ReplaceArgs, SheetArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
+    BatchArgs, DeleteArgs, DescriptionArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs,
+    PageArgs, PlaceArgs, ReadyArgs, ReplaceArgs, RestoreArgs, SheetArgs, SignArgs, SignUploadArgs,
+    UploadArgs, VariantArgs,
 };
 pub(crate) use metadata::{CopyArgs, MetadataCommand};
+use organization::organization_id;
+pub(crate) use usage::report_usage;
 
-/// The server that commands go to if nothing else is said.
-const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
-
-/// Store files for organizations, and look after the store.
+/// Upload, download and manage files in a filestore server or data directory
 ///
-/// A file belongs to an organization and, within it, to a part of its application (the
-/// sub-system). Uploading gives it an id, and everything else is done by that id.
+/// A file belongs to an organization and to a sub-system, which is a part of your application. An
+/// upload returns the id of the new file. All other commands use that id.
 ///
-/// The same commands work on two targets. With --server they go to a running server. With --data-dir
-/// they work on a data directory itself, without any server; if a server is running on that directory,
-/// they go to it through the socket in there, which needs no key.
+/// You can run the same commands on two targets. With --server, a command talks to a running
+/// server. With --data-dir, it works on a data directory, without a server. If a server is running
+/// on that directory, the command talks to it through the admin socket in the directory, which
+/// needs no key.
 #[derive(Debug, Parser)]
 #[command(name = "filestore", version, max_term_width = 100, after_help = examples::TOP)]
 #[command(arg_required_else_help = true, infer_long_args = false)]
@@ -47,193 +52,188 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Options of every command.
+/// Options of all commands.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// The server to talk to [env: FILESTORE_URL] [default: http://127.0.0.1:8080]
+    /// URL of the server [env: FILESTORE_URL] [default: http://127.0.0.1:8080]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// The API key for the server
-    #[arg(long, global = true, value_name = "KEY", env = "FILESTORE_KEY", hide_env_values = true)]
+    /// API key for the server. Other users of this machine can see it, so prefer --key-file [env:
+    /// FILESTORE_KEY]
+    #[arg(long, global = true, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// Work on this data directory instead of a server
+    /// File with the API key [env: FILESTORE_KEY_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Also trust the certificates in this PEM file, for a server with a private authority [env:
+    /// FILESTORE_CA_CERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+    /// Use this data directory instead of a server [env: FILESTORE_DATA_DIR]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The server's configuration file: with --data-dir, the same providers and limits hold [env:
+    /// Configuration file of the server, for its providers and limits, with --data-dir [env:
     /// FILESTORE_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON for programs instead of tables for people
+    /// Print JSON instead of tables. Errors are JSON too
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print ids, keys and URLs only, and no progress and no notes
+    /// Print only ids, keys and URLs, without progress and notes. With --json, the data is the same
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }
 
-/// The things that can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Upload files, or a whole directory
+    /// Upload files or a whole directory
     #[command(after_help = examples::UPLOAD)]
     Upload(UploadArgs),
-    /// Upload several files, all or none of them
+    /// Upload several files in one step: all of them, or no file
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),
-    /// Download a file
+    /// Download files
     #[command(after_help = examples::GET)]
     Get(GetArgs),
-    /// Download a square WebP of an image
+    /// Download a square WebP variant of an image
     #[command(after_help = examples::VARIANT)]
     Variant(VariantArgs),
-    /// Download the WebPs of many images in one
+    /// Download one image that shows many images
     #[command(after_help = examples::SHEET)]
     Sheet(SheetArgs),
-    /// Show everything known of a file
+    /// Show the record of a file
     #[command(after_help = examples::INFO)]
     Info(IdArgs),
-    /// List files, newest first, or by name
+    /// List files, newest first or by name
     #[command(after_help = examples::LIST)]
     List(ListArgs),
     /// Keep a temporary file as a thumbnail
     #[command(after_help = examples::THUMBNAIL)]
     Thumbnail(IdArgs),
-    /// Promote a temporary file or thumbnail to an ordinary file
+    /// Turn a temporary file or a thumbnail into a permanent file
     #[command(after_help = examples::READY)]
     Ready(ReadyArgs),
-    /// Give a file new bytes under the same id
+    /// Replace the bytes of a file and keep its id
     #[command(after_help = examples::REPLACE)]
     Replace(ReplaceArgs),
-    /// Change a file's name, type or metadata, and keep its bytes
+    /// Change the name, type or custom metadata of a file
     #[command(after_help = examples::EDIT)]
     Edit(EditArgs),
     /// Delete files
     #[command(after_help = examples::DELETE)]
     Delete(DeleteArgs),
-    /// Take a deletion back
+    /// Restore deleted files
     #[command(after_help = examples::RESTORE)]
-    Restore(IdArgs),
-    /// Print a URL under which anybody can read a file for some time
+    Restore(RestoreArgs),
+    /// Print a URL that lets anyone read one file for some time
     #[command(after_help = examples::SIGN)]
     Sign(SignArgs),
-    /// Print a URL to which anybody can upload one file for some time
+    /// Print a URL that lets anyone upload one file for some time
     #[command(after_help = examples::SIGN_UPLOAD)]
     SignUpload(SignUploadArgs),
-    /// The secrets that sign URLs
+    /// List, rotate and revoke the secrets that sign URLs
     #[command(subcommand)]
     Signing(SigningCommand),
-    /// The places where bytes can be stored
+    /// List and test storage providers
     #[command(subcommand)]
     Provider(ProviderCommand),
-    /// The provider that an organization's files go to
+    /// Choose the provider for the files of an organization
     #[command(subcommand)]
     Binding(BindingCommand),
-    /// The keys that callers of a server show
+    /// Create, list, rotate and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Remove the bytes of deleted files
+    /// Purge deleted files, and show or verify purge receipts
     #[command(subcommand)]
     Purge(PurgeCommand),
-    /// Files that wait for their organization's provider
+    /// Copy pending files to their provider
     #[command(subcommand)]
     Sync(SyncCommand),
-    /// Moving an organization's files to another provider
+    /// Move the files of an organization to another provider
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Take an organization's files out, or erase the organization
+    /// List, export or erase organizations
     #[command(subcommand)]
     Organization(OrganizationCommand),
-    /// Check the whole store: files without bytes, bytes without a file, damage, leftovers
+    /// Check the whole store for missing, damaged and unknown files
     #[command(after_help = examples::FSCK)]
     Fsck(FsckArgs),
-    /// Snapshots of the store, and restoring from them
+    /// Take, verify, restore and remove snapshots
     #[command(subcommand)]
     Backup(BackupCommand),
-    /// The database of the records, and moving it
+    /// Move the records of a store to PostgreSQL
     #[command(subcommand)]
     Metadata(MetadataCommand),
-    /// The cache of WebP variants
+    /// Show or empty the cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),
-    /// Count what an organization stores
+    /// Count the files and bytes of an organization
     #[command(after_help = examples::USAGE)]
     Usage {
-        /// The organization, as its files name it
-        #[arg(long, value_name = "ID")]
-        org: String,
+        /// The id of the organization
+        #[arg(long, value_name = "ID", value_parser = organization_id())]
+        org: OrganizationId,
     },
-    /// Show the whole service on one screen, and what to do about what is not well
+    /// Show your key, and the limits of the target
+    #[command(after_help = examples::WHOAMI)]
+    Whoami,
+    /// Show the state of the service, with advice on each problem
     #[command(after_help = examples::STATUS)]
     Status,
-    /// Check that the target answers and can store
+    /// Check that the target answers and can store files
     #[command(after_help = examples::HEALTH)]
     Health,
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-}
-
-impl GlobalArgs {
-    /// Returns the address that the options name, or else the environment.
-    ///
-    /// `--server` is read from `FILESTORE_URL` here rather than by clap, so that the variable does not
-    /// conflict with `--data-dir`.
-    pub(crate) fn address(&self) -> Address {
-        match &self.data_dir {
-            Some(path) => Address::Directory { path: path.clone(), config: self.configuration() },
-            None => Address::Server {
-                url: self
-                    .server
-                    .clone()
-                    .or_else(|| variable("FILESTORE_URL").and_then(|url| url.into_string().ok()))
-                    .unwrap_or_else(|| DEFAULT_SERVER.to_owned()),
-                key: self.key.clone().filter(|key| !key.is_empty()),
-            },
-        }
-    }
-
-    /// Returns the path of the server's configuration file, if one is named.
-    pub(crate) fn configuration(&self) -> Option<PathBuf> {
-        self.config.clone().or_else(|| variable("FILESTORE_CONFIG").map(PathBuf::from))
-    }
-}
-
-/// Reads an environment variable; an empty one counts as absent.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
+    /// Write manual pages, one for each command
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// Output directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 impl Cli {
-    /// Parses the process's arguments; prints what is wrong with them and exits with 2 if need be.
-    pub(crate) fn parse_checked() -> Self {
-        let cli = Self::parse();
-        // Options that are global escape clap's own conflict check when one stands before and the
-        // other after the subcommand.
-        if cli.global.server.is_some() && cli.global.data_dir.is_some() {
-            Self::command()
-                .error(
-                    ErrorKind::ArgumentConflict,
-                    "--server and --data-dir exclude each other: a command has one target",
-                )
-                .exit();
+    /// Parses the arguments of the process. The error is wrong usage, or a request for help.
+    pub(crate) fn parse_checked() -> Result<Self, clap::Error> {
+        Self::parse_from_args(std::env::args_os())
+    }
+
+    fn parse_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = groups::command().try_get_matches_from(args)?;
+        let cli = Self::from_arg_matches(&matches)?;
+        cli.check().map_err(|(kind, problem)| Self::command().error(kind, problem))?;
+        Ok(cli)
+    }
+
+    /// Refuses combinations of global options. clap does not find them if the options are on both
+    /// sides of the subcommand.
+    fn check(&self) -> Result<(), (ErrorKind, &'static str)> {
+        let global = &self.global;
+        if global.server.is_some() && global.data_dir.is_some() {
+            let problem =
+                "--server and --data-dir cannot be used together: a command has one target";
+            return Err((ErrorKind::ArgumentConflict, problem));
+        }
+        if global.key.is_some() && global.key_file.is_some() {
+            let problem = "--key and --key-file cannot be used together";
+            return Err((ErrorKind::ArgumentConflict, problem));
         }
 
         let names_a_directory =
-            cli.global.data_dir.is_some() || matches!(cli.command, Command::Metadata(_));
-        if cli.global.config.is_some() && !names_a_directory {
-            Self::command()
-                .error(
-                    ErrorKind::MissingRequiredArgument,
-                    "--config needs --data-dir: a server has read its own configuration",
-                )
-                .exit();
+            global.directory().is_some() || matches!(self.command, Command::Metadata(_));
+        if global.config.is_some() && !names_a_directory {
+            let problem = "--config needs --data-dir: a server uses its own configuration";
+            return Err((ErrorKind::MissingRequiredArgument, problem));
         }
-
-        cli
+        Ok(())
     }
 }
 

@@ -1,42 +1,23 @@
-//! Bytes per second, as people write them: `20MiB`, `500kB`, `1048576`.
+//! Bytes per second as text, for example `20MiB`, `500kB` or `1048576`.
 
 use std::str::FromStr;
 
-/// Bytes per second, at least one.
+use filestore_core::config_file::ByteCount;
+
+/// Bytes per second, at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate(pub(crate) u64);
-
-const UNITS: [(&str, u64); 9] = [
-    ("", 1),
-    ("B", 1),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("KIB", 1 << 10),
-    ("MIB", 1 << 20),
-    ("GIB", 1 << 30),
-    ("TIB", 1 << 40),
-];
 
 impl FromStr for Rate {
     type Err = String;
 
-    /// A whole number and a unit in either case; `/s` may follow.
+    /// Parses a whole number with a unit in upper or lower case, and an optional `/s`.
     fn from_str(text: &str) -> Result<Self, String> {
         let amount = text.strip_suffix("/s").unwrap_or(text);
-        let (digits, unit) = amount.split_at(amount.bytes().take_while(u8::is_ascii_digit).count());
-        let unit = unit.trim_start().to_ascii_uppercase();
-
-        let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
-        let bytes = digits
-            .parse::<u64>()
-            .ok()
-            .zip(factor)
-            .and_then(|(count, factor)| count.checked_mul(factor));
-
+        let bytes = amount.parse().ok().map(ByteCount::get);
         match bytes {
             Some(bytes) if bytes > 0 => Ok(Self(bytes)),
-            _ => Err("a rate is bytes per second, such as 500kB, 20MiB or 1048576".to_owned()),
+            _ => Err("use bytes per second, for example 500kB, 20MiB or 1048576".to_owned()),
         }
     }
 }

@@ -7,13 +7,26 @@ use filestore_core::api::{
 };
 
 use super::status;
-use crate::args::BindingCommand;
+use crate::args::{BindingCommand, ProviderCommand};
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, age, plain, when};
-use crate::target::Target;
+use crate::store::Target;
 
-/// `provider list`: lists the providers that take files.
-pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> {
+/// `provider list` and `check`.
+pub(super) async fn provider(
+    command: ProviderCommand,
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
+    match command {
+        ProviderCommand::List { all: false } => providers(target, out).await,
+        ProviderCommand::List { all: true } => all_providers(target, out).await,
+        ProviderCommand::Check { code } => check_provider(&code, target, out).await,
+    }
+}
+
+/// `provider list`: lists the providers that accept new files.
+async fn providers(target: &dyn Target, out: Output) -> Result<Exit> {
     let providers = target.providers().await.map_err(|e| e.doing("cannot list providers"))?;
     out.data(
         &providers,
@@ -32,8 +45,8 @@ pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> 
     Ok(Exit::Done)
 }
 
-/// `provider list --all`: lists every provider, with what is known of it.
-pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Exit> {
+/// `provider list --all`: lists all providers with their state.
+async fn all_providers(target: &dyn Target, out: Output) -> Result<Exit> {
     let providers = target.all_providers().await.map_err(|e| e.doing("cannot list providers"))?;
     out.data(
         &providers,
@@ -43,7 +56,9 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
         |all| {
             let titles =
                 ["CODE", "NAME", "LOCATION", "SCHEME", "ACTIVE", "STATE", "WAITING", "OLDEST"];
-            let mut table = Table::new(titles.map(|title| (title, Align::Left)));
+            let table = Table::new(titles.map(|title| (title, Align::Left)));
+            let table = table.shortens(&["NAME", "STATE"]);
+            let mut table = table.drops(&["SCHEME", "LOCATION", "OLDEST"]);
             for provider in all {
                 let backlog = &provider.backlog;
                 let untested = if provider.is_tested { "" } else { " (untested)" };
@@ -65,23 +80,23 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// Says how the providers failed last, those that did.
+/// Shows the last error of each provider.
 fn last_errors(all: &[AdminProvider]) -> String {
     let mut lines = String::new();
     for provider in all.iter().filter(|provider| provider.last_error.is_some()) {
         let code = plain(&provider.provider_code);
         let last = status::last_error(provider);
-        writeln!(lines, "last error of {code}: {last}").expect("a string takes everything");
+        writeln!(lines, "last error of {code}: {last}").expect("a string accepts everything");
     }
     lines
 }
 
-/// `provider check`: checks a provider with objects of its own, and says whether it can serve.
-pub(super) async fn check_provider(code: &str, target: &dyn Target, out: Output) -> Result<Exit> {
+/// `provider check`: tests a provider with objects of its own.
+async fn check_provider(code: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = format!("cannot check the provider {}", plain(code));
     let report = target.check_provider(code).await.map_err(|e| e.doing(doing))?;
 
-    out.data(&report, |_| Vec::new(), check_text)?;
+    out.report(&report, check_text)?;
     Ok(if report.can_serve { Exit::Done } else { Exit::Refused })
 }
 
@@ -94,7 +109,7 @@ fn check_text(report: &ProviderCheckReport) -> String {
     format!("{}{} {verdict}", table.render(), plain(&report.provider_code))
 }
 
-/// `binding create`, `update` and `list`: changes the bindings of organizations, or lists them.
+/// `binding create`, `update` and `list`: changes or lists bindings.
 pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
         BindingCommand::Create { org, name, provider, sync } => {
@@ -103,7 +118,7 @@ pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Outpu
 
             let doing = format!("cannot bind organization {org}");
             let binding = target.create_binding(new).await.map_err(|e| e.doing(doing))?;
-            out.data(&binding, |_| Vec::new(), |binding| table(std::slice::from_ref(binding)))?;
+            out.report(&binding, |binding| table(std::slice::from_ref(binding)))?;
         }
         BindingCommand::Update { org, name, provider, sync, active } => {
             let mut update = UpdateBinding::new(org);
@@ -114,21 +129,17 @@ pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Outpu
 
             let doing = format!("cannot change the binding of organization {org}");
             let reply = target.update_binding(update).await.map_err(|e| e.doing(doing))?;
-            out.data(
-                &reply,
-                |_| Vec::new(),
-                |reply| {
-                    let state = if reply.is_active { "active" } else { "terminated" };
-                    let sync = yes_no(reply.sync_enabled);
-                    let provider = plain(&reply.storage_provider);
-                    format!("organization {org} is bound to {provider}, sync {sync}, {state}")
-                },
-            )?;
+            out.report(&reply, |reply| {
+                let state = if reply.is_active { "active" } else { "terminated" };
+                let sync = yes_no(reply.sync_enabled);
+                let provider = plain(&reply.storage_provider);
+                format!("organization {org} is bound to {provider}, sync {sync}, {state}")
+            })?;
         }
         BindingCommand::List { org } => {
             let bindings =
                 target.bindings(org).await.map_err(|e| e.doing("cannot list bindings"))?;
-            out.data(&bindings, |_| Vec::new(), |all| table(all))?;
+            out.report(&bindings, |all| table(all))?;
             if bindings.is_empty() {
                 out.note("no bindings");
             }
@@ -151,6 +162,7 @@ fn table(bindings: &[BindingReply]) -> String {
         ("FROM (UTC)", Align::Left),
         ("TO (UTC)", Align::Left),
     ]);
+    table = table.shortens(&["NAME"]).drops(&["ID", "FROM (UTC)", "TO (UTC)"]);
 
     for binding in bindings {
         table.row([

@@ -1,24 +1,20 @@
-//! Commands on files that are stored already.
+//! Commands for stored files.
 
 use filestore_core::api::{
-    ChangeReply, DeleteFileResult, DeleteReply, FileRecord, ListQuery, MAX_DELETED_AT_ONCE,
+    ChangeReply, DeleteFileResult, DeleteReply, EditReply, FileRecord, ListQuery,
+    MAX_DELETED_AT_ONCE,
 };
 
-use crate::args::{DeleteArgs, EditArgs, ListArgs, ReadyArgs, ReplaceArgs};
+use super::{delete_plan, ids};
+use crate::args::{DeleteArgs, DescriptionArgs, EditArgs, ListArgs, ReadyArgs, ReplaceArgs};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, files, more_files, plain, record};
-use crate::target::{Change, Edit, Input, Item, Target};
+use crate::output::{FilePages, Organizations, Output, plain, record};
+use crate::store::{Change, Edit, IfMatch, Input, Item, MetadataEdit, Target};
 
 /// `info`: shows a record.
 pub(super) async fn info(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let found = target.info(id).await.map_err(|e| e.doing(format!("cannot show {id}")))?;
     show(&found, out)
-}
-
-/// `restore`: takes a deletion back.
-pub(super) async fn restore(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
-    let restored = target.restore(id).await.map_err(|e| e.doing(format!("cannot restore {id}")))?;
-    show(&restored, out)
 }
 
 fn show(file: &FileRecord, out: Output) -> Result<Exit> {
@@ -28,10 +24,15 @@ fn show(file: &FileRecord, out: Output) -> Result<Exit> {
 
 /// `list`: shows one page of files, or all files.
 pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let organizations =
+        if args.org.is_some() { Organizations::One } else { Organizations::Several };
+    let pages = FilePages::new(organizations);
+
     let mut query = ListQuery::new();
     query.organization_id = args.org;
     query.sub_system = args.sub;
     query.status = args.status.map(Into::into);
+    query.sync_status = args.sync_status.map(Into::into);
     query.purge_status = args.purge_status.map(Into::into);
     query.name_prefix = args.name_prefix;
     query.mime_type = args.mime;
@@ -42,34 +43,41 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
     query.cursor = args.cursor;
 
     let listed = if args.all {
-        list_all(query, target, out).await
+        list_all(query, pages, target, out).await
     } else {
-        list_page(&query, target, out).await
+        list_page(&query, pages, target, out).await
     };
     listed.map_err(|e| e.doing("cannot list files"))
 }
 
-async fn list_page(query: &ListQuery, target: &dyn Target, out: Output) -> Result<Exit> {
+async fn list_page(
+    query: &ListQuery,
+    mut pages: FilePages,
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
     let page = target.list(query).await?;
     out.data(
         &page,
         |page| page.items.iter().map(|file| file.file_id.as_str()).collect(),
-        |page| files(&page.items),
+        |page| pages.page(&page.items),
     )?;
     note_more(&page.items, page.next_cursor.as_deref(), out);
     Ok(Exit::Done)
 }
 
-async fn list_all(mut query: ListQuery, target: &dyn Target, out: Output) -> Result<Exit> {
+async fn list_all(
+    mut query: ListQuery,
+    mut pages: FilePages,
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
     // The largest page: fewer round trips for the same rows.
     query.limit = query.limit.or(Some(1000));
-    let mut lay_out: fn(&[FileRecord]) -> String = files;
 
     loop {
         let page = target.list(&query).await?;
-        out.each(&page.items, |file| &file.file_id, lay_out)?;
-        // Only the first page has the table's head.
-        lay_out = more_files;
+        out.each(&page.items, |file| &file.file_id, |items| pages.page(items))?;
         query.cursor = page.next_cursor;
         if query.cursor.is_none() {
             return Ok(Exit::Done);
@@ -81,7 +89,9 @@ fn note_more(shown: &[FileRecord], next: Option<&str>, out: Output) {
     if shown.is_empty() {
         out.note("no files");
     } else if let Some(cursor) = next {
-        out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"));
+        out.note(format!(
+            "there are more files: use --all, or --cursor {cursor} for the next page"
+        ));
     }
 }
 
@@ -109,11 +119,11 @@ async fn make_ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result
     let meter = out.bytes_meter(&args.id, input.as_ref().and_then(Input::size_bytes));
     let item = input.map(|input| Item {
         input,
-        name: args.name,
-        mime_type: args.mime,
-        metadata: args.metadata,
+        name: args.description.name,
+        mime_type: args.description.mime,
+        metadata: args.description.metadata,
     });
-    target.change(&args.id, Change::Ready(item), args.if_match, &meter).await
+    target.change(&args.id, Change::Ready(item), args.condition.if_match, &meter).await
 }
 
 /// `replace`: gives a file new bytes.
@@ -130,8 +140,9 @@ async fn send_replacement(
 ) -> Result<ChangeReply> {
     let input = Input::find(&args.file)?;
     let meter = out.bytes_meter(&args.id, input.size_bytes());
-    let item = Item { input, name: args.name, mime_type: args.mime, metadata: args.metadata };
-    target.change(&args.id, Change::Replace(item), args.if_match, &meter).await
+    let DescriptionArgs { name, mime, metadata } = args.description;
+    let item = Item { input, name, mime_type: mime, metadata };
+    target.change(&args.id, Change::Replace(item), args.condition.if_match, &meter).await
 }
 
 fn show_change(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
@@ -149,23 +160,40 @@ fn show_change(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// `edit`: gives a file another name, type or metadata.
+/// `edit`: changes the name, type or custom metadata of a file.
 pub(super) async fn edit(args: EditArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    if args.name.is_none() && args.mime.is_none() && args.metadata.is_none() {
-        return Err(Failure::failed("nothing to change: give --name, --type or --metadata"));
+    let metadata = if args.clear_metadata {
+        Some(MetadataEdit::Clear)
+    } else {
+        args.metadata.map(MetadataEdit::Merge)
+    };
+    if args.name.is_none() && args.mime.is_none() && metadata.is_none() {
+        let options = "--name, --type, --metadata or --clear-metadata";
+        return Err(Failure::failed(format!("nothing to change: use {options}")));
     }
 
-    let edit = Edit { name: args.name, mime_type: args.mime, metadata: args.metadata };
-    let meter = out.bytes_meter(&args.id, None);
-    let changed = target.change(&args.id, Change::Edit(edit), args.if_match, &meter).await;
-    drop(meter);
-    show_change("edited", &changed.map_err(|e| e.doing(format!("cannot edit {}", args.id)))?, out)
+    let edit = Edit { name: args.name, mime_type: args.mime, metadata };
+    let edited = target.edit(&args.id, edit, args.condition.if_match).await;
+    match edited.map_err(|e| e.doing(format!("cannot edit {}", args.id)))? {
+        EditReply::Record(file) => show(&file, out),
+        EditReply::Change(reply) => show_change("edited", &reply, out),
+    }
 }
 
-/// `delete`: deletes each file, and tells of each that stays.
+/// `delete`: deletes files, and prints an error for each file that stays.
 pub(super) async fn delete(args: DeleteArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let ids = ids::read(args.ids).await?;
+    if args.if_match.is_some() && ids.len() > 1 {
+        return Err(
+            Failure::failed("--if-match needs a single file").hint("run one command for each file")
+        );
+    }
+    if args.dry_run {
+        return delete_plan::show(&ids, args.if_match.as_ref(), target, out).await;
+    }
+
     let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
-    for outcome in outcomes(args, target).await? {
+    for outcome in outcomes(&ids, args.if_match, target).await {
         match outcome {
             Ok(reply) => deleted.push(reply),
             Err(failure) => {
@@ -188,33 +216,34 @@ pub(super) async fn delete(args: DeleteArgs, target: &dyn Target, out: Output) -
     Ok(exit)
 }
 
-/// Deletes the files, many with one request; returns what became of each that was tried.
-async fn outcomes(args: DeleteArgs, target: &dyn Target) -> Result<Vec<Result<DeleteReply>>> {
-    if let [id] = &args.ids[..] {
-        let outcome = target.delete(id, args.if_match).await;
-        return Ok(vec![outcome.map_err(|e| e.doing(format!("cannot delete {id}")))]);
-    }
-    if args.if_match.is_some() {
-        return Err(Failure::failed("--if-match is for one file, not for several")
-            .hint("delete the files with one command each"));
+/// Deletes the files, up to 1000 with one request. Returns the result for each file.
+async fn outcomes(
+    ids: &[String],
+    if_match: Option<IfMatch>,
+    target: &dyn Target,
+) -> Vec<Result<DeleteReply>> {
+    if let [id] = ids {
+        let outcome = target.delete(id, if_match).await;
+        return vec![outcome.map_err(|e| e.doing(format!("cannot delete {id}")))];
     }
 
-    let mut outcomes = Vec::with_capacity(args.ids.len());
-    for ids in args.ids.chunks(MAX_DELETED_AT_ONCE) {
+    let mut outcomes = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(MAX_DELETED_AT_ONCE) {
         match target.delete_many(ids).await {
             Ok(results) => outcomes.extend(results.into_iter().map(reply_of)),
             Err(failure) => {
                 let first = &ids[0];
-                outcomes
-                    .push(Err(failure.doing(format!("cannot delete {first} and those after it"))));
+                outcomes.push(Err(
+                    failure.doing(format!("cannot delete {first} and the files after it"))
+                ));
                 break;
             }
         }
     }
-    Ok(outcomes)
+    outcomes
 }
 
-/// Turns one result among several into what the deletion of one file answers.
+/// Converts one result of several into the reply to a single deletion.
 fn reply_of(result: DeleteFileResult) -> Result<DeleteReply> {
     match (result.error, result.storage_location) {
         (None, Some(location)) => Ok(DeleteReply::pending(result.id, location)),
@@ -222,7 +251,7 @@ fn reply_of(result: DeleteFileResult) -> Result<DeleteReply> {
             let failure = Failure::told(error.code, error.detail);
             Err(failure.doing(format!("cannot delete {}", result.id)))
         }
-        (None, None) => Err(Failure::failed("the server tells neither success nor failure")
+        (None, None) => Err(Failure::failed("the server reported no result")
             .doing(format!("cannot delete {}", result.id))),
     }
 }

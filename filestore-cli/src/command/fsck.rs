@@ -8,12 +8,12 @@ use tokio::sync::watch;
 use crate::args::FsckArgs;
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, counted, plain, size};
-use crate::target::Target;
+use crate::store::Target;
 
-/// Findings that are shown to people; JSON has all of a report.
+/// Maximum number of findings in a table. JSON contains all of them.
 const SHOWN: usize = 100;
 
-/// Checks the store, and says by the exit status whether anything was found.
+/// Checks the store. The exit status tells whether the check has findings.
 pub(super) async fn run(
     args: FsckArgs,
     target: &dyn Target,
@@ -32,27 +32,29 @@ pub(super) async fn run(
     drop(meter);
 
     let report = checked.map_err(|e| e.doing("cannot check the store"))?;
-    out.data(&report, |_| Vec::new(), text)?;
-    Ok(exit(&report))
+    out.report(&report, report_text)?;
+    Ok(exit_of(&report))
 }
 
-fn exit(report: &FsckReport) -> Exit {
-    match report {
-        report if report.found > 0 => Exit::Found,
-        report if !report.clean => Exit::Refused,
-        _ => Exit::Done,
+fn exit_of(report: &FsckReport) -> Exit {
+    if report.found > 0 {
+        Exit::Found
+    } else if report.clean {
+        Exit::Done
+    } else {
+        Exit::Refused
     }
 }
 
-fn text(report: &FsckReport) -> String {
+fn report_text(report: &FsckReport) -> String {
     let mut text = String::new();
     if !report.findings.is_empty() {
-        text = findings(&report.findings);
+        text = findings_table(&report.findings);
         text.push('\n');
     }
 
     if report.ended_at.is_none() {
-        text += "stopped: run the command again to go on from here\n";
+        text += "stopped: run the command again to resume the check\n";
     }
     let read =
         if report.deep { format!(" ({} read)", size(report.checked_bytes)) } else { String::new() };
@@ -61,37 +63,37 @@ fn text(report: &FsckReport) -> String {
         "checked {}{read} and {}: {}",
         counted(report.checked_files, "file"),
         counted(report.checked_names, "name"),
-        verdict(report)
+        summary(report)
     );
 
     for (provider, reason) in &report.postponed {
-        let _ = writeln!(text, "not looked at: {}: {}", plain(provider), plain(reason));
+        let _ = writeln!(text, "not checked: {}: {}", plain(provider), plain(reason));
     }
-    for what in &report.not_looked_at {
-        let _ = writeln!(text, "not looked at: {}", plain(what));
+    for place in &report.not_looked_at {
+        let _ = writeln!(text, "not checked: {}", plain(place));
     }
     if report.repair && !report.repaired_by_kind.is_empty() {
-        text += "what was moved to the quarantine can be moved back from there\n";
+        text += "you can move quarantined files back from the folder quarantine in the data directory\n";
     }
     text
 }
 
-fn verdict(report: &FsckReport) -> String {
+fn summary(report: &FsckReport) -> String {
     if report.found == 0 {
-        return "nothing found".to_owned();
+        return "no findings".to_owned();
     }
 
     let repaired: u64 = report.repaired_by_kind.values().sum();
     let kinds = report.found_by_kind.iter();
     let kinds: Vec<_> = kinds.map(|(kind, count)| format!("{count} {}", plain(kind))).collect();
-    let mut verdict = format!("found {}", kinds.join(", "));
+    let mut summary = format!("found {}", kinds.join(", "));
     if report.repair {
-        let _ = write!(verdict, "; {repaired} set right or aside");
+        let _ = write!(summary, ", {repaired} repaired or quarantined");
     }
-    verdict
+    summary
 }
 
-fn findings(all: &[FsckFinding]) -> String {
+fn findings_table(all: &[FsckFinding]) -> String {
     let columns = [
         ("FOUND", Align::Left),
         ("PLACE", Align::Left),
@@ -110,7 +112,7 @@ fn findings(all: &[FsckFinding]) -> String {
 
     let mut text = table.render();
     if all.len() > SHOWN {
-        let _ = writeln!(text, "and {} more: --json has them", all.len() - SHOWN);
+        let _ = writeln!(text, "and {} more (to see all, use --json)", all.len() - SHOWN);
     }
     text
 }

@@ -1,19 +1,20 @@
-//! `get`, `variant` and `sheet`: bytes to a file or to stdout.
+//! `get`, `variant` and `sheet`: download to a file or to stdout.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use filestore_core::api::SheetMap;
 use serde::Serialize;
 
 use crate::args::{GetArgs, OutputArgs, SheetArgs, VariantArgs};
-use crate::failure::{Exit, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, plain, size};
-use crate::target::{Delivery, Destination, Overwrite, Target};
+use crate::store::{Delivery, Destination, Overwrite, Target};
 
-/// The most bytes of a file name; file systems take 255, this leaves room for `-1000.webp`.
+/// Maximum length of a file name in bytes. File systems allow 255. The rest is for `-1000.webp`.
 const NAME_BYTES: usize = 200;
 
-/// A file that was written.
+/// A saved file.
 #[derive(Debug, Serialize)]
 struct Saved<'a> {
     file_id: &'a str,
@@ -21,30 +22,92 @@ struct Saved<'a> {
     bytes: u64,
 }
 
-/// `get`: downloads a file.
+/// `get`: downloads one file, or several files into a directory. A failure does not stop the next
+/// files.
 pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let outcome = download(&args, target, out).await;
-    outcome.map_err(|e| e.doing(format!("cannot get {}", args.id)))
+    if let [id] = &args.ids[..] {
+        let (to, bytes) = download(id, &args, &HashSet::new(), target, out).await?;
+        return show_saved(id, &to, bytes, out);
+    }
+    check_several(&args)?;
+
+    let (mut all, mut paths, mut exit) = (Vec::new(), HashSet::new(), Exit::Done);
+    for id in &args.ids {
+        match download(id, &args, &paths, target, out).await {
+            Ok((Destination::File(path, _), bytes)) => {
+                all.push(Saved { file_id: id, path: path.display().to_string(), bytes });
+                paths.insert(path);
+            }
+            Ok((Destination::Stdout, _)) => unreachable!("several files need a directory"),
+            Err(failure) => {
+                out.failure(&failure);
+                exit = exit.max(failure.exit());
+                if failure.hits_all() {
+                    break;
+                }
+            }
+        }
+    }
+
+    let lines = |all: &Vec<Saved<'_>>| all.iter().map(saved_text).collect::<Vec<_>>().join("\n");
+    out.report(&all, lines)?;
+    Ok(exit)
 }
 
-async fn download(args: &GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+/// Refuses options for a single file.
+fn check_several(args: &GetArgs) -> Result<()> {
+    if args.range.is_some() {
+        let failure = Failure::failed("--range needs a single file");
+        return Err(failure.hint("run one command for each file"));
+    }
+    match choose(&args.output) {
+        Chosen::Within(_) => Ok(()),
+        Chosen::Stdout | Chosen::File(_) => {
+            let failure = Failure::failed("several files need a directory as output");
+            Err(failure.hint("use -o with an existing directory, or leave -o out"))
+        }
+    }
+}
+
+/// Downloads a file. `taken` has the paths of earlier files of the same command.
+async fn download(
+    id: &str,
+    args: &GetArgs,
+    taken: &HashSet<PathBuf>,
+    target: &dyn Target,
+    out: Output,
+) -> Result<(Destination, u64)> {
+    let outcome = try_download(id, args, taken, target, out).await;
+    outcome.map_err(|e| e.doing(format!("cannot get {id}")))
+}
+
+async fn try_download(
+    id: &str,
+    args: &GetArgs,
+    taken: &HashSet<PathBuf>,
+    target: &dyn Target,
+    out: Output,
+) -> Result<(Destination, u64)> {
     let to = match choose(&args.output) {
         Chosen::Stdout => Destination::Stdout,
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
         Chosen::Within(dir) => {
-            let record = target.info(&args.id).await?;
-            // Not the record's id: that is the server's word, and would be a path.
-            let name = safe_name(&record.original_name).unwrap_or_else(|| args.id.clone());
-            Destination::File(dir.join(name), overwrite(&args.output))
+            let record = target.info(id).await?;
+            // Not the id in the record: it comes from the server and would become a path.
+            let name = safe_name(&record.original_name).unwrap_or_else(|| id.to_owned());
+            let mut path = dir.join(&name);
+            if taken.contains(&path) {
+                path = dir.join(format!("{id}-{name}"));
+            }
+            Destination::File(path, overwrite(&args.output))
         }
     };
     to.check()?;
 
-    // A total of 0 makes a bar, not a spinner; the download sets the total when it begins.
+    // A total of 0 makes a bar instead of a spinner. The download sets the total when it starts.
     let meter = out.bytes_meter(label(&to), Some(0));
-    let bytes = target.download(&args.id, args.range, &to, &meter).await?;
-    drop(meter);
-    show_saved(&args.id, &to, bytes, out)
+    let bytes = target.download(id, args.range, &to, &meter).await?;
+    Ok((to, bytes))
 }
 
 /// `variant`: downloads a gallery variant.
@@ -110,7 +173,8 @@ fn ids_of(map: &SheetMap) -> Vec<&str> {
     map.cells.iter().map(|cell| cell.file_id.as_str()).collect()
 }
 
-/// Lists the cells of a sheet, one per line: the picture's place and size, or why there is none.
+/// Lists the cells of a sheet, one per line: position and size of the image, or the reason why it
+/// is missing.
 fn cells(map: &SheetMap) -> String {
     let lines = map.cells.iter().map(|cell| {
         let id = plain(&cell.file_id);
@@ -126,19 +190,19 @@ fn cells(map: &SheetMap) -> String {
 }
 
 fn show_saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
-    // On stdout there is the file itself.
+    // Stdout contains the file itself.
     if let Destination::File(path, _) = to {
         let saved = Saved { file_id: id, path: path.display().to_string(), bytes };
-        out.data(
-            &saved,
-            |_| Vec::new(),
-            |saved| format!("{}  {}", plain(&saved.path), size(saved.bytes)),
-        )?;
+        out.report(&saved, saved_text)?;
     }
     Ok(Exit::Done)
 }
 
-/// The output that the user chose.
+fn saved_text(saved: &Saved<'_>) -> String {
+    format!("{}  {}", plain(&saved.path), size(saved.bytes))
+}
+
+/// The output that the user chooses.
 enum Chosen {
     Stdout,
     File(PathBuf),
@@ -166,19 +230,22 @@ fn label(to: &Destination) -> String {
     }
 }
 
-/// Makes a stored name the name of a file here: one component, not hidden, no control characters.
-/// `None` if nothing is left of the name.
+/// Turns a stored name into a safe file name: one component, not hidden, without control
+/// characters, and without a leading dash, which a command would read as an option. Returns `None`
+/// if no character remains.
 pub(super) fn safe_name(original: &str) -> Option<String> {
     let last = original.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = plain(last).replace('\u{FFFD}', "_");
-    if name.starts_with('.') {
-        name.replace_range(..1, "_");
-    }
-
     if name.len() > NAME_BYTES {
-        // The end is kept: it has the extension.
+        // Keeps the end, because it contains the extension.
         let cut = name.ceil_char_boundary(name.len() - NAME_BYTES);
         name.replace_range(..cut, "");
+    }
+    // After the cut, because the name can now begin with any character.
+    match name.chars().next() {
+        Some('.') => name.replace_range(..1, "_"),
+        Some('-') => name.insert(0, '_'),
+        _ => {}
     }
 
     (!name.trim_matches(['_', '.', ' ']).is_empty()).then_some(name)
@@ -208,6 +275,9 @@ mod tests {
             ("../../etc/passwd", Some("passwd")),
             ("C:\\temp\\a.txt", Some("a.txt")),
             (".bashrc", Some("_bashrc")),
+            ("-rf", Some("_-rf")),
+            ("a/--help", Some("_--help")),
+            ("--", Some("_--")),
             ("Zoë 写真.jpg", Some("Zoë 写真.jpg")),
             ("a\u{1b}[31m", Some("a_[31m")),
             ("..", None),
@@ -222,6 +292,14 @@ mod tests {
     fn a_long_name_keeps_its_extension() {
         let name = safe_name(&format!("{}.jpg", "写".repeat(250))).unwrap();
         assert!(name.len() <= NAME_BYTES && name.ends_with("写.jpg"));
+    }
+
+    #[test]
+    fn a_long_name_whose_end_begins_like_an_option_or_a_hidden_file_does_not() {
+        for (first, begins) in [('-', "_-"), ('.', "_x")] {
+            let stored = format!("{}{first}{}", "y".repeat(50), "x".repeat(NAME_BYTES - 1));
+            assert!(safe_name(&stored).unwrap().starts_with(begins), "{first}");
+        }
     }
 
     #[test]

@@ -1,19 +1,18 @@
-//! The journal of a recursive upload, which can be interrupted and run again.
+//! The journal of a recursive upload. With a journal, you can interrupt an upload and resume it later.
 //!
 //! # Purpose
-//! One JSON line per acknowledged file, after a first line that says which upload it is of: target,
-//! directory, organization, sub-system. The journal's id goes into the idempotency keys, so that an
-//! upload whose answer was lost is not stored twice by the next run, while a new journal means a new
-//! upload.
+//! The first line names the upload: target, directory, organization and sub-system. Every other
+//! line is the JSON of one acknowledged file. The idempotency keys contain the journal's id. If the
+//! reply to an upload gets lost, the next run therefore does not store the file twice. A new
+//! journal is a new upload.
 //!
 //! # Locking
-//! The file is locked while a run uses it: two runs would upload everything twice.
+//! A run locks the file, because two runs would upload every file twice.
 //!
 //! # Crash safety
-//! A line is one write, made when the target has acknowledged the file. A line that a crash cut off
-//! is removed when the journal is opened next; its file is uploaded again under the same idempotency
-//! key. Lines are not flushed to the disk one by one: what a power cut takes with it is covered by
-//! the same keys.
+//! A run writes a line after the target has acknowledged the file. If a crash cuts off a line, the
+//! next run removes it and uploads the file again with the same idempotency key. Lines are not
+//! flushed one by one, because the same keys cover lines that a power cut removes.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -29,16 +28,16 @@ use sha2::{Digest, Sha256};
 use super::walk::Found;
 use crate::failure::{Failure, Result};
 
-/// The layout of the journal; another number is another layout.
+/// The version of the journal's format.
 const VERSION: u32 = 1;
 
 /// The first bytes of every journal.
 const HEADER_START: &[u8] = b"{\"journal\":";
 
-/// The refusal of a file that is no journal.
-const FOREIGN: &str = "it is no journal of an upload";
+/// The error for a file that is not a journal.
+const FOREIGN: &str = "the file is not an upload journal";
 
-/// The upload that a journal belongs to.
+/// The upload of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
     pub(super) target: String,
@@ -47,7 +46,7 @@ pub(super) struct Subject {
     pub(super) sub_system: String,
 }
 
-/// A file that the target has acknowledged.
+/// A file with an acknowledged upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) found: Found,
@@ -56,7 +55,7 @@ pub(super) struct Entry {
     pub(super) file_id: String,
 }
 
-/// The memory of a recursive upload.
+/// The record of a recursive upload.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
@@ -65,16 +64,17 @@ pub(super) struct Journal {
     done: HashMap<PathBuf, Entry>,
 }
 
-/// The maker of a journal's idempotency keys.
+/// Creates the idempotency keys of a journal.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     journal: String,
 }
 
 impl Keys {
-    /// Makes the key under which this content of this file is stored once, after the upload `previous`
-    /// of the same file. Without the id of the previous upload, a file that returns to an older content
-    /// would get the stored reply to its older upload, which may be deleted by now.
+    /// Returns the key for one content of one file, after the upload `previous` of the same file.
+    ///
+    /// The id of the previous upload matters if a file returns to an older content. Without the id,
+    /// the server would return the stored reply of the older upload, which might be deleted by now.
     pub(super) fn of(&self, relative: &Path, sha256: &str, previous: Option<&str>) -> String {
         let parts = [self.journal.as_bytes(), relative.as_os_str().as_bytes(), sha256.as_bytes()];
 
@@ -83,7 +83,7 @@ impl Keys {
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
-        format!("filestore-upload-{}", hex(&hasher.finalize()))
+        format!("filestore-upload-{}", hex::encode(hasher.finalize()))
     }
 }
 
@@ -98,7 +98,7 @@ struct Header {
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     path: String,
-    /// The path's bytes, where they are no Unicode.
+    /// The bytes of the path, if the path is not Unicode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
     size: u64,
@@ -108,8 +108,8 @@ struct Line {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or begins one. Refused if it is of another upload, in use, or no
-    /// journal.
+    /// Opens the journal at `path`, or starts a new one. Fails if the journal belongs to another
+    /// upload or is in use, or if the file is not a journal.
     pub(super) fn open(path: &Path, subject: &Subject) -> Result<Self> {
         let mut file = open_locked(path)?;
         let mut text = Vec::new();
@@ -124,7 +124,7 @@ impl Journal {
             _ => read(&text[..whole], subject),
         };
         let (id, done) = read.map_err(|why| unusable(path, &why))?;
-        // Only now: until here it could have been any file.
+        // Not earlier, because until here it could be any file.
         if !cut_off.is_empty() {
             file.set_len(whole as u64).map_err(|e| cannot_use(path, &e))?;
         }
@@ -137,22 +137,22 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns the file as it was acknowledged, whatever it is now.
+    /// Returns the file as the target acknowledged it.
     pub(super) fn entry(&self, relative: &Path) -> Option<&Entry> {
         self.done.get(relative)
     }
 
-    /// Returns the maker of idempotency keys for this journal's uploads.
+    /// Returns the source of idempotency keys for this journal.
     pub(super) fn keys(&self) -> Keys {
         Keys { journal: self.id.clone() }
     }
 
-    /// Remembers an acknowledged file.
+    /// Adds an acknowledged file.
     pub(super) fn add(&mut self, entry: Entry) -> Result<()> {
         let path = entry.found.relative.as_os_str();
         let line = Line {
             path: path.to_string_lossy().into_owned(),
-            path_hex: path.to_str().is_none().then(|| hex(path.as_bytes())),
+            path_hex: path.to_str().is_none().then(|| hex::encode(path.as_bytes())),
             size: entry.found.size_bytes,
             mtime_ns: entry.found.modified_ns,
             sha256: entry.sha256.clone(),
@@ -167,7 +167,7 @@ impl Journal {
     fn begin(&mut self, subject: &Subject) -> Result<()> {
         self.id = FileId::generate(Timestamp::now()).to_string();
         self.write(&Header { journal: VERSION, id: self.id.clone(), subject: subject.clone() })?;
-        // The id must not be lost once uploads run under it.
+        // The id must be durable before uploads use it.
         self.file.sync_all().map_err(|e| self.failed(&e))
     }
 
@@ -183,7 +183,7 @@ impl Journal {
     }
 }
 
-/// Opens the file of a journal, or creates it, and locks it for this run.
+/// Opens or creates the file of a journal, and locks it for this run.
 fn open_locked(path: &Path) -> Result<File> {
     let parent = path.parent().unwrap_or(Path::new(""));
     let missing = parent.ancestors().take_while(|dir| !named(dir).exists()).count();
@@ -191,7 +191,7 @@ fn open_locked(path: &Path) -> Result<File> {
     let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
     let file = opened.map_err(|e| cannot_use(path, &e))?;
 
-    // The name of the journal must not be lost either, nor that of a new directory.
+    // The names of the journal and of new directories must be durable too.
     for dir in parent.ancestors().take(missing + 1) {
         let synced = File::open(named(dir)).and_then(|dir| dir.sync_all());
         synced.map_err(|e| cannot_use(path, &e))?;
@@ -201,13 +201,13 @@ fn open_locked(path: &Path) -> Result<File> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             let message = format!("another upload is using the journal {}", path.display());
-            Err(Failure::failed(message).hint("wait for it to end"))
+            Err(Failure::failed(message).hint("wait until it ends"))
         }
         Err(TryLockError::Error(error)) => Err(cannot_use(path, &error)),
     }
 }
 
-/// Names the working directory, which is an empty path among the ancestors of a relative one.
+/// Returns `.` for the working directory, which is the empty ancestor of a relative path.
 fn named(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
@@ -216,29 +216,29 @@ fn cannot_use(path: &Path, error: &std::io::Error) -> Failure {
     Failure::io(format!("cannot use the journal {}", path.display()), error)
 }
 
-/// The acknowledged files, by their paths below the directory.
+/// The acknowledged files by relative path.
 type Done = HashMap<PathBuf, Entry>;
 
-/// Reads the id and the entries of a journal's whole lines; a new journal has no id yet.
+/// Reads the id and the entries from the complete lines of a journal. A new journal has no id yet.
 fn read(text: &[u8], subject: &Subject) -> Result<(Option<String>, Done), String> {
     let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let Some(first) = lines.next() else { return Ok((None, Done::new())) };
 
     let header: Header = serde_json::from_slice(first).map_err(|_| FOREIGN.to_owned())?;
     if header.journal != VERSION {
-        return Err(format!("it is of version {}", header.journal));
+        return Err(format!("the journal has the unknown version {}", header.journal));
     }
 
     if header.subject != *subject {
         let Subject { target, directory, organization_id, sub_system } = header.subject;
-        let whose = format!("organization {organization_id}, {sub_system}");
-        return Err(format!("it is of another upload: {directory} for {whose}, to {target}"));
+        let owner = format!("organization {organization_id}, {sub_system}");
+        return Err(format!("it belongs to another upload: {directory} for {owner}, to {target}"));
     }
 
     let mut done = Done::new();
     for (number, line) in (2..).zip(lines) {
         let entry = serde_json::from_slice::<Line>(line).ok().and_then(Line::entry);
-        let entry = entry.ok_or_else(|| format!("line {number} is not readable"))?;
+        let entry = entry.ok_or_else(|| format!("line {number} is unreadable"))?;
         done.insert(entry.found.relative.clone(), entry);
     }
 
@@ -248,7 +248,7 @@ fn read(text: &[u8], subject: &Subject) -> Result<(Option<String>, Done), String
 impl Line {
     fn entry(self) -> Option<Entry> {
         let relative = match &self.path_hex {
-            Some(hex) => PathBuf::from(OsString::from_vec(unhex(hex)?)),
+            Some(hex) => PathBuf::from(OsString::from_vec(hex::decode(hex).ok()?)),
             None => PathBuf::from(self.path),
         };
         let found = Found { relative, size_bytes: self.size, modified_ns: self.mtime_ns };
@@ -257,42 +257,27 @@ impl Line {
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
-    Failure::failed(format!("cannot go on with the journal {}: {why}", path.display())).hint(
-        "give another --journal; without one, or without its entries, files are uploaded anew",
-    )
+    Failure::failed(format!("cannot resume with the journal {}: {why}", path.display()))
+        .hint("use another --journal. With a new journal, filestore uploads all files again")
 }
 
-/// Returns the path of an upload's journal if the user names none: in the user's state directory (XDG
-/// Base Directory Specification), never in the tree that is uploaded.
+/// Returns the default path of a journal. The path is in the user's state directory (XDG Base Directory
+/// Specification), never in the uploaded tree.
 pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
     let state = absolute_path_in("XDG_STATE_HOME")
         .or_else(|| absolute_path_in("HOME").map(|home| home.join(".local/state")));
     let state = state.ok_or_else(|| {
-        Failure::failed("there is no place for the journal: neither XDG_STATE_HOME nor HOME is set")
-            .hint("say where with --journal PATH")
+        Failure::failed("cannot choose a journal file, because XDG_STATE_HOME and HOME are not set")
+            .hint("use --journal PATH")
     })?;
     let subject = serde_json::to_vec(subject).expect("a subject is four strings");
 
-    let digest = hex(&Sha256::digest(subject)[..12]);
+    let digest = hex::encode(&Sha256::digest(subject)[..12]);
     Ok(state.join("filestore").join(format!("upload-{digest}.jsonl")))
 }
 
 fn absolute_path_in(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
-}
-
-/// Formats bytes as lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
-}
-
-fn digit(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).expect("a nibble is below 16")
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks(2);
-    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 #[cfg(test)]

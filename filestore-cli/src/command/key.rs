@@ -1,35 +1,44 @@
-//! `key`: the keys that callers of a server show.
+//! `key`: API keys.
 
+use std::time::Duration;
+
+use filestore_core::Timestamp;
 use filestore_core::api::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
+use filestore_core::config_file::Seconds;
 use filestore_core::keys::KeySecret;
 use serde::Serialize;
 
 use crate::args::KeyCommand;
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, plain, when};
-use crate::target::Target;
+use crate::store::Target;
 
-/// Makes, lists, rotates or revokes keys.
+/// Creates, lists, rotates or revokes keys.
 pub(super) async fn run(command: KeyCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
         KeyCommand::Create { org, scope, name, expires_in } => {
             let mut new = CreateKey::new(org, scope);
             new.name = name;
-            new.expires_in_s = expires_in;
-            let made = target.create_key(&new).await.map_err(|e| e.doing("cannot make a key"))?;
-            show_text(&made, out)?;
+            new.expires_in_s = expires_in.map(Seconds::get);
+
+            let made = target.create_key(&new).await.map_err(|e| e.doing("cannot create a key"))?;
+            show_secret(&made, out)?;
         }
+
         KeyCommand::Rotate { id, overlap } => {
             let doing = format!("cannot rotate the key {}", plain(&id));
-            let rotation = RotateKey::with_overlap_s(overlap);
+
+            let rotation = RotateKey::with_overlap_s(overlap.get());
             let made = target.rotate_key(&id, &rotation).await.map_err(|e| e.doing(doing))?;
-            show_text(&made, out)?;
+            show_rotated(&made, overlap, out)?;
         }
+
         KeyCommand::Revoke { id } => {
             let doing = format!("cannot revoke the key {}", plain(&id));
             let key = target.revoke_key(&id).await.map_err(|e| e.doing(doing))?;
             out.data(&key, |key| vec![key.id.as_str()], |key| table(std::slice::from_ref(key)))?;
         }
+
         KeyCommand::List => {
             let keys = target.keys().await.map_err(|e| e.doing("cannot list keys"))?;
             out.data(
@@ -37,8 +46,9 @@ pub(super) async fn run(command: KeyCommand, target: &dyn Target, out: Output) -
                 |all| all.iter().map(|key| key.id.as_str()).collect(),
                 |all| table(all),
             )?;
+
             if keys.is_empty() {
-                out.note("no keys: a server on loopback asks nobody for one");
+                out.note("no keys: a server on loopback accepts every request");
             }
         }
         KeyCommand::Generate => return generate(out),
@@ -46,22 +56,57 @@ pub(super) async fn run(command: KeyCommand, target: &dyn Target, out: Output) -
     Ok(Exit::Done)
 }
 
-/// Prints the text alone, so that a script can take it, and says the rest beside it.
-fn show_text(made: &NewKeyReply, out: Output) -> Result<()> {
-    out.text(made, &made.key)?;
-    let about = &made.about;
-    out.note(format!("key {} ({}); it is not shown again", about.id, about.name));
+/// A rotated key, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Rotated<'a> {
+    #[serde(flatten)]
+    made: &'a NewKeyReply,
+    /// Time until which the old secret is valid. Null if it is not valid any longer.
+    old_key_valid_until: Option<&'a str>,
+}
+
+/// Prints the new secret, and the time until which the old secret is valid.
+fn show_rotated(made: &NewKeyReply, overlap: Seconds, out: Output) -> Result<()> {
+    let until = old_key_end(made, overlap);
+    out.text(&Rotated { made, old_key_valid_until: until.as_deref() }, &made.key)?;
+    note_secret(made, out);
+    out.note(match until {
+        Some(at) => format!("the old secret stays valid until {} UTC", when(&at)),
+        None => "the old secret no longer works".to_owned(),
+    });
     Ok(())
 }
 
-/// A text that no store knows, and its hash.
+/// Returns the end of the old secret, by the clock of the store. `None` if the secret has ended.
+fn old_key_end(made: &NewKeyReply, overlap: Seconds) -> Option<String> {
+    let rotated_at = made.about.rotated_at.as_deref()?.parse::<Timestamp>().ok()?;
+    let overlap = Some(overlap.get()).filter(|secs| *secs > 0)?;
+    Some(rotated_at.plus(Duration::from_secs(overlap)).to_string())
+}
+
+/// Prints only the secret to stdout, for scripts. The rest is a note.
+fn show_secret(made: &NewKeyReply, out: Output) -> Result<()> {
+    out.text(made, &made.key)?;
+    note_secret(made, out);
+    Ok(())
+}
+
+fn note_secret(made: &NewKeyReply, out: Output) {
+    let about = &made.about;
+    out.note(format!(
+        "key {} ({}): copy the secret now, because it is not shown again",
+        about.id, about.name
+    ));
+}
+
+/// A new secret that no store knows, and its hash.
 #[derive(Debug, Serialize)]
 struct Generated {
     key: String,
     hash: String,
 }
 
-/// `key generate`: prints a new text and its hash.
+/// `key generate`: prints a new secret and its hash.
 pub(super) fn generate(out: Output) -> Result<Exit> {
     let secret = KeySecret::generate();
     let generated = Generated { key: secret.expose().to_owned(), hash: secret.digest().to_hex() };
@@ -78,8 +123,10 @@ fn table(keys: &[KeyReply]) -> String {
         return String::new();
     }
 
-    let columns = ["ID", "NAME", "ORGS", "SCOPES", "STATE", "MADE (UTC)", "LAST USED (UTC)"];
-    let mut table = Table::new(columns.map(|name| (name, Align::Left)));
+    let columns = ["ID", "NAME", "ORGS", "SCOPES", "STATE", "CREATED (UTC)", "LAST USED (UTC)"];
+    let table = Table::new(columns.map(|name| (name, Align::Left)));
+    let table = table.shortens(&["NAME", "ORGS", "SCOPES"]);
+    let mut table = table.drops(&["CREATED (UTC)", "LAST USED (UTC)", "ORGS", "SCOPES"]);
     for key in keys {
         table.row([
             plain(&key.id),
@@ -94,7 +141,8 @@ fn table(keys: &[KeyReply]) -> String {
     table.render()
 }
 
-fn organizations(all: &[String]) -> String {
+/// Names the organizations of a key.
+pub(super) fn organizations(all: &[String]) -> String {
     match all {
         [one] if one == ALL_ORGANIZATIONS => "all".to_owned(),
         [one, two, three, more @ ..] if !more.is_empty() => {
@@ -108,7 +156,7 @@ fn state(key: &KeyReply) -> String {
     match (&key.revoked_at, &key.expires_at) {
         (Some(at), _) => format!("revoked {}", when(at)),
         (None, Some(at)) => format!("until {}", when(at)),
-        (None, None) => "good".to_owned(),
+        (None, None) => "valid".to_owned(),
     }
 }
 

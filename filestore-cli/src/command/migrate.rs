@@ -7,13 +7,12 @@ use filestore_core::api::{
 };
 use tokio::sync::watch;
 
-use super::admin::failures;
 use crate::args::{MigrateCommand, MigrateTarget};
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, counted, plain, size};
-use crate::target::{Migration, Target};
+use crate::store::{Migration, Target};
 
-/// `migrate plan`, `run`, `status` and `verify`: plans, makes, shows or verifies a migration.
+/// `migrate plan`, `run`, `status` and `verify`.
 pub(super) async fn run(
     command: MigrateCommand,
     target: &dyn Target,
@@ -24,17 +23,20 @@ pub(super) async fn run(
         MigrateCommand::Plan(asked) | MigrateCommand::Run { target: asked, dry_run: true, .. } => {
             plan(&asked, target, out).await
         }
+
         MigrateCommand::Run { target: MigrateTarget { org, to }, rate, dry_run: false } => {
             let migration =
                 Migration { organization: org, to, bytes_per_second: rate.map(|rate| rate.0) };
             migrate(&migration, target, out, stop).await
         }
+
         MigrateCommand::Status { org } => {
-            let doing = format!("cannot look at the files of organization {org}");
+            let doing = format!("cannot read the state of organization {org}");
             let status = target.migrate_status(org).await.map_err(|e| e.doing(doing))?;
-            out.data(&status, |_| Vec::new(), status_text)?;
+            out.report(&status, status_text)?;
             Ok(Exit::Done)
         }
+
         MigrateCommand::Verify(asked) => verify(&asked, target, out).await,
     }
 }
@@ -43,7 +45,7 @@ async fn plan(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Result
     let MigrateTarget { org, to } = asked;
     let doing = format!("cannot plan a migration of organization {org}");
     let plan = target.migrate_plan(*org, to).await.map_err(|e| e.doing(doing))?;
-    out.data(&plan, |_| Vec::new(), plan_text)?;
+    out.report(&plan, plan_text)?;
     Ok(if plan.refused.is_some() { Exit::Refused } else { Exit::Done })
 }
 
@@ -55,7 +57,7 @@ fn plan_text(plan: &MigratePlan) -> String {
 
     let _ = write!(
         text,
-        "would move {} ({}) to {}; {} there already, {} stay on the local disk",
+        "would move {} ({}) to {}, {} already there, {} on the local disk",
         counted(plan.move_files, "file"),
         size(plan.move_bytes),
         plain(&plan.to),
@@ -64,7 +66,7 @@ fn plan_text(plan: &MigratePlan) -> String {
     );
 
     if let Some(why) = &plan.refused {
-        let _ = write!(text, "\nit would be refused: {}", plain(why));
+        let _ = write!(text, "\nthe migration would be refused: {}", plain(why));
     }
     text
 }
@@ -81,15 +83,15 @@ async fn migrate(
     drop(meter);
 
     let report = moved.map_err(|e| e.doing(doing))?;
-    out.data(&report, |_| Vec::new(), report_text)?;
+    out.report(&report, report_text)?;
 
     let left = if report.left_files > 0 { Exit::Refused } else { Exit::Done };
-    Ok(left.max(failures("move", &report.failures, report.failed, out)))
+    Ok(left.max(out.failures("move", &report.failures, report.failed)))
 }
 
 fn report_text(report: &MigrateReport) -> String {
     format!(
-        "{}moved {} ({}); {} left ({}), {} failed",
+        "{}moved {} ({}), {} left ({}), {} failed",
         if report.stopped { "stopped: " } else { "" },
         counted(report.moved_files, "file"),
         size(report.moved_bytes),
@@ -113,7 +115,7 @@ fn status_text(status: &MigrateStatus) -> String {
     if let Some(running) = &status.running {
         let moved = counted(running.files, "file");
         let (to, bytes) = (plain(&running.to), size(running.bytes));
-        let _ = write!(text, "\na migration to {to} is under way: {moved} moved ({bytes})");
+        let _ = write!(text, "\na migration to {to} is running: {moved} moved ({bytes})");
     }
 
     text
@@ -150,13 +152,13 @@ async fn verify(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Resu
     drop(meter);
     let report =
         verified.map_err(|e| e.doing(format!("cannot verify the files of organization {org}")))?;
-    out.data(&report, |_| Vec::new(), verify_text)?;
-    Ok(failures("verify", &report.failures, report.failed, out))
+    out.report(&report, verify_text)?;
+    Ok(out.failures("verify", &report.failures, report.failed))
 }
 
 fn verify_text(report: &MigrateVerifyReport) -> String {
     format!(
-        "verified {} ({}); {} elsewhere, {} failed",
+        "verified {} ({}), {} at other providers, {} failed",
         counted(report.checked_files, "file"),
         size(report.checked_bytes),
         report.elsewhere,

@@ -5,23 +5,33 @@ mod recursive;
 mod journal;
 mod walk;
 mod get;
+mod ids;
 mod file;
+mod restore;
+mod delete_plan;
 mod binding;
 mod key;
-mod admin;
 mod fsck;
 pub(crate) mod backup;
 mod metadata;
 mod migrate;
 mod organization;
+mod organizations;
+mod erase_plan;
 mod receipt;
 mod sign;
+mod purge;
+mod sync;
+mod variants;
+mod usage;
+mod whoami;
 mod status;
 
+use std::io::IsTerminal as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use filestore_core::api::DryRun;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::Layer;
@@ -29,22 +39,20 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{
-    BindingCommand, Cli, Command, GlobalArgs, KeyCommand, ProviderCommand, PurgeCommand,
-    SyncCommand, VariantsCommand,
-};
-use crate::failure::{Exit, Result};
-use crate::output::Output;
-use crate::target::{self, Absent, Opened};
+use crate::args::{BindingCommand, Cli, Command, GlobalArgs, KeyCommand, PurgeCommand};
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, plain};
+use crate::store;
+use crate::store::{Absent, Opened};
 
-/// Carries out a command and returns the exit status of the process.
+/// Runs a command and returns the exit status of the process.
 pub(crate) async fn run(cli: Cli) -> ExitCode {
     let out = Output::new(&cli.global);
     let stop = watch::Sender::new(false);
-    // Before the command, which may leave something to clean up from its first step on.
+    // Before the command starts, because its first step might already need a cleanup.
     let signals = Signals::new();
     let exit = tokio::select! {
-        outcome = carry_out(cli, out, &stop) => outcome.unwrap_or_else(|failure| {
+        outcome = execute(cli, out, &stop) => outcome.unwrap_or_else(|failure| {
             out.failure(&failure);
             failure.exit()
         }),
@@ -56,16 +64,16 @@ pub(crate) async fn run(cli: Cli) -> ExitCode {
     exit.into()
 }
 
-/// Resolves when the command is to be dropped: at the first Ctrl-C or SIGTERM, or at the second one if
-/// the command listens to the first.
+/// Resolves when the command must end: at the first Ctrl-C or SIGTERM, or at the second one if the
+/// command handles the first.
 async fn interrupted(mut signals: Signals, stop: &watch::Sender<bool>) -> Exit {
     let first = signals.next().await;
-    // `send` fails if nobody listens.
+    // `send` fails if the command does not listen.
     if stop.send(true).is_ok() { signals.next().await } else { first }
 }
 
-/// The signals that ask for the end. SIGHUP is none of them: `nohup` has it ignored, and a handler would
-/// undo that.
+/// The signals that stop the command. SIGHUP is not among them, because a handler would break
+/// `nohup`.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -79,7 +87,7 @@ impl Signals {
         }
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
@@ -92,47 +100,70 @@ fn caught(kind: SignalKind) -> Signal {
     signal(kind).expect("SIGINT and SIGTERM can be caught")
 }
 
-/// Sends the log of core and client to stderr; `FILESTORE_LOG` says how much of it.
+/// Sends the log of core and client to stderr. `FILESTORE_LOG` sets the level.
 pub(crate) fn start_log(args: &GlobalArgs) {
     let wanted = std::env::var("FILESTORE_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let default_level = if args.quiet { LevelFilter::OFF } else { LevelFilter::ERROR };
-    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(default_level));
+    // The error of the command already reports an untrusted certificate.
+    let default_filter = Targets::new().with_default(default_level);
+    let default_filter = default_filter.with_target("rustls_platform_verifier", LevelFilter::OFF);
+    let filter = wanted.unwrap_or(default_filter);
 
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(has_colours);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }
 
-async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<Exit> {
+async fn execute(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<Exit> {
     if let Command::Completions { shell } = cli.command {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "filestore", &mut script);
         Output::raw(&script)?;
         return Ok(Exit::Done);
     }
+
+    if let Command::Man { directory } = &cli.command {
+        return write_manual(directory);
+    }
+
     if let Command::Key(KeyCommand::Generate) = cli.command {
         return key::generate(out);
     }
+
     if let Command::Purge(PurgeCommand::Receipt { verify: Some(file), public_key, keys, .. }) =
         &cli.command
     {
         let signer = receipt::Signer::of(public_key.as_deref(), keys.as_deref())?;
         return receipt::verify(file, &signer, out);
     }
+
     if let Command::Metadata(command) = cli.command {
         return metadata::run(command, cli.global.configuration(), out).await;
     }
+
     if let Command::Backup(command) = &cli.command
-        && let Some(exit) = backup::without_store(command, &cli.global.address(), out).await?
+        && let Some(exit) = backup::without_store(command, &cli.global.address()?, out).await?
     {
         return Ok(exit);
     }
-    let opened = target::open(cli.global.address(), if_absent(&cli.command)).await?;
+
+    let opened = store::open(cli.global.address()?, if_absent(&cli.command)).await?;
     let outcome = on_target(cli.command, &opened, out, stop).await;
     opened.target.close().await;
     outcome
 }
 
-/// Returns what to do about a data directory that does not exist.
+/// `man`: writes a manual page for each command.
+fn write_manual(directory: &Path) -> Result<Exit> {
+    let doing = format!("cannot write manual pages to {}", plain(&directory.display().to_string()));
+    let written = std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    written.map_err(|e| Failure::io(doing, &e))?;
+    Ok(Exit::Done)
+}
+
+/// Returns the treatment of a missing data directory.
 fn if_absent(command: &Command) -> Absent {
     match command {
         Command::Upload(_)
@@ -166,53 +197,29 @@ async fn on_target(
         Command::Replace(args) => file::replace(args, target, out).await,
         Command::Edit(args) => file::edit(args, target, out).await,
         Command::Delete(args) => file::delete(args, target, out).await,
-        Command::Restore(args) => file::restore(&args.id, target, out).await,
+        Command::Restore(args) => restore::run(&args.ids, target, out).await,
+
         Command::Sign(args) => sign::file(&args, target, out).await,
         Command::SignUpload(args) => sign::upload(args, target, out).await,
         Command::Signing(command) => sign::secrets(command, target, out).await,
-        Command::Provider(ProviderCommand::List { all: false }) => {
-            binding::providers(target, out).await
-        }
-        Command::Provider(ProviderCommand::List { all: true }) => {
-            binding::all_providers(target, out).await
-        }
-        Command::Provider(ProviderCommand::Check { code }) => {
-            binding::check_provider(&code, target, out).await
-        }
+        Command::Provider(command) => binding::provider(command, target, out).await,
         Command::Binding(command) => binding::run(command, target, out).await,
         Command::Key(command) => key::run(command, target, out).await,
-        Command::Purge(PurgeCommand::Run { dry_run: false }) => {
-            admin::purge(DryRun::No, target, out).await
-        }
-        Command::Purge(PurgeCommand::Run { dry_run: true }) => {
-            admin::purge(DryRun::Yes, target, out).await
-        }
-        Command::Purge(PurgeCommand::Receipt { id, .. }) => {
-            receipt::show(
-                &id.expect("clap asks for it, and the other form was answered"),
-                target,
-                out,
-            )
-            .await
-        }
-        Command::Purge(PurgeCommand::ReceiptKeys { rotate }) => {
-            receipt::keys(rotate, target, out).await
-        }
-        Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
-        Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,
-        Command::Sync(SyncCommand::Retry { org }) => admin::sync_retry(org, target, out).await,
-        Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
+
+        Command::Purge(command) => purge::run(command, target, out).await,
+        Command::Sync(command) => sync::run(command, target, out).await,
         Command::Organization(command) => organization::run(command, target, out, stop).await,
         Command::Fsck(args) => fsck::run(args, target, out, stop).await,
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Backup(command) => backup::run(command, target, out).await,
-        Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
-        Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,
-        Command::Usage { org } => admin::usage(&org, target, out).await,
+        Command::Variants(command) => variants::run(command, target, out).await,
+        Command::Usage { org } => usage::run(&org, target, out).await,
+        Command::Whoami => whoami::run(target, out).await,
         Command::Status => status::run(target, out).await,
-        Command::Health => admin::health(target, out).await,
-        Command::Metadata(_) | Command::Completions { .. } => {
-            unreachable!("needs no target and was answered before")
+        Command::Health => status::health(target, out).await,
+
+        Command::Metadata(_) | Command::Completions { .. } | Command::Man { .. } => {
+            unreachable!("needs no target and ran before")
         }
     }
 }

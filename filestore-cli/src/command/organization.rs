@@ -1,8 +1,9 @@
-//! `organization`: takes an organization's files out, or erases the organization.
+//! `organization`: lists organizations, and exports or erases one.
 //!
 //! # Crash safety
-//! A file of an export has its final name when all its bytes are there, and its line in the manifest when
-//! they were read back and have the record's digest. An export that was stopped skips what has its line.
+//! A file of an export gets its final name when it is complete. It gets its line in the manifest
+//! after the export has read it back and compared the digest. A resumed export skips files with a
+//! line.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,21 +11,25 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use filestore_core::api::{BindingReply, EraseReceipt, FileRecord, ListQuery};
+use filestore_core::api::{
+    BindingReply, EraseReceipt, FileRecord, ListQuery, OrganizationId, OrganizationNumber,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use super::erase_plan;
 use super::get::safe_name;
+use super::organizations;
 use crate::args::OrganizationCommand;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Meter, Output, counted, plain, size};
-use crate::target::{Destination, Overwrite, Target};
+use crate::store::{Destination, Overwrite, Target, create_dir_all, hand_over};
 
-/// Downloads of a file that changes meanwhile, before it is left to a later run.
+/// Number of downloads of a file that keeps changing. After that, a later run tries again.
 const ATTEMPTS: usize = 3;
 
-/// Exports or erases an organization.
+/// Lists organizations, or exports or erases one.
 pub(super) async fn run(
     command: OrganizationCommand,
     target: &dyn Target,
@@ -32,25 +37,41 @@ pub(super) async fn run(
     stop: &watch::Sender<bool>,
 ) -> Result<Exit> {
     match command {
+        OrganizationCommand::List(args) => organizations::list(args, target, out).await,
+        OrganizationCommand::SubSystems { org, pages } => {
+            organizations::sub_systems(&org.id(), pages, target, out).await
+        }
+
         OrganizationCommand::Export { org, to } => {
+            let org = org.id();
             let meter = out.count_meter("exporting");
             let exported = export(&org, &to, target, &meter).await;
             drop(meter);
-            let report = exported.map_err(|e| e.doing(format!("cannot export {}", plain(&org))))?;
-            out.data(&report, |_| Vec::new(), exported_text)?;
+
+            let report =
+                exported.map_err(|e| e.doing(format!("cannot export {}", plain(org.as_str()))))?;
+            out.report(&report, exported_text)?;
             Ok(if report.changed == 0 { Exit::Done } else { Exit::Refused })
         }
-        OrganizationCommand::Erase { org, yes } => {
-            let doing = format!("cannot erase {}", plain(&org));
-            if !yes {
-                let why = "nothing of it could be restored: confirm with --yes";
-                return Err(Failure::failed(why).doing(doing));
+
+        OrganizationCommand::Erase { org, yes, dry_run } => {
+            let org = org.id();
+            let doing = format!("cannot erase {}", plain(org.as_str()));
+            if dry_run {
+                return erase_plan::show(&org, target, out).await.map_err(|e| e.doing(doing));
             }
+            if !yes {
+                let why = "you cannot undo this, so confirm with --yes";
+                let hint = "to see the effect first, use --dry-run";
+                return Err(Failure::failed(why).doing(doing).hint(hint));
+            }
+
             let meter = out.count_meter("erasing");
             let erased = target.erase(&org, stop.subscribe(), &meter).await;
             drop(meter);
+
             let receipt = erased.map_err(|e| e.doing(doing))?;
-            out.data(&receipt, |_| Vec::new(), erased_text)?;
+            out.report(&receipt, erased_text)?;
             Ok(if receipt.complete { Exit::Done } else { Exit::Refused })
         }
     }
@@ -76,13 +97,18 @@ struct Head<'a> {
 struct Exported {
     files: u64,
     bytes: u64,
-    /// Files of these that an earlier run had written.
+    /// Files that an earlier run exported.
     skipped: u64,
-    /// Files that went or changed while they were read.
+    /// Files that disappeared or changed during the export.
     changed: u64,
 }
 
-async fn export(org: &str, to: &Path, target: &dyn Target, meter: &Meter) -> Result<Exported> {
+async fn export(
+    org: &OrganizationId,
+    to: &Path,
+    target: &dyn Target,
+    meter: &Meter,
+) -> Result<Exported> {
     let mut manifest = Manifest::open(org, to, target).await?;
     let mut report = Exported::default();
     let mut query = ListQuery::new().organization_id(org);
@@ -112,14 +138,14 @@ async fn export(org: &str, to: &Path, target: &dyn Target, meter: &Meter) -> Res
     }
 }
 
-/// Downloads a file and compares what was written with the record's digest. `None` if the file is gone or
-/// keeps changing.
+/// Downloads a file and compares the written bytes with the record's digest. Returns `None` if the
+/// file is gone or keeps changing.
 async fn fetch(mut record: FileRecord, to: &Path, target: &dyn Target) -> Result<Option<Line>> {
     for _ in 0..ATTEMPTS {
         let path = path_of(&record);
         let whole = to.join(&path);
         let directory = whole.parent().expect("a path below the directory of the export");
-        fs::create_dir_all(directory).map_err(|e| io_failure(directory, &e))?;
+        create_dir_all(directory).map_err(|e| io_failure(directory, &e))?;
 
         let destination = Destination::File(whole.clone(), Overwrite::Replace);
         let meter = Meter::hidden();
@@ -140,7 +166,8 @@ async fn fetch(mut record: FileRecord, to: &Path, target: &dyn Target) -> Result
     Ok(None)
 }
 
-/// Makes the path of an exported file: its id makes it unique, and keeps the order of uploads.
+/// Returns the path of an exported file. The id makes the path unique and keeps the order of
+/// uploads.
 fn path_of(record: &FileRecord) -> String {
     let name = safe_name(&record.original_name).unwrap_or_else(|| "unnamed".to_owned());
     let sub_system = safe_name(&record.sub_system).unwrap_or_else(|| "files".to_owned());
@@ -160,11 +187,7 @@ fn digest(path: &Path) -> io::Result<String> {
     }
     file.sync_all()?;
 
-    let mut hex = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        write!(hex, "{byte:02x}").expect("a string takes every write");
-    }
-    Ok(hex)
+    Ok(hex::encode(hasher.finalize()))
 }
 
 /// The manifest of an export, one JSON value on each line.
@@ -172,34 +195,38 @@ struct Manifest {
     file: File,
     path: PathBuf,
     directory: PathBuf,
-    /// Digest and path of each file that has its line.
+    /// Digest and path of each file with a line.
     written: HashMap<String, (String, String)>,
 }
 
 impl Manifest {
-    /// Opens a manifest, or begins one with the organization's bindings. What a killed run has left of a
-    /// last line is cut off.
-    async fn open(org: &str, directory: &Path, target: &dyn Target) -> Result<Self> {
-        fs::create_dir_all(directory).map_err(|e| io_failure(directory, &e))?;
+    /// Opens a manifest, or starts a new one with the organization's bindings. Removes an
+    /// incomplete last line of a killed run.
+    async fn open(org: &OrganizationId, directory: &Path, target: &dyn Target) -> Result<Self> {
+        create_dir_all(directory).map_err(|e| io_failure(directory, &e))?;
         let path = directory.join("manifest.jsonl");
+        let is_new = !path.exists();
         let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
         let file = opened.map_err(|e| io_failure(&path, &e))?;
+        if is_new {
+            hand_over(&file).map_err(|e| io_failure(&path, &e))?;
+        }
 
         let mut manifest =
             Self { file, path, directory: directory.to_owned(), written: HashMap::new() };
         let is_begun = manifest.read(org)?;
         if !is_begun {
-            let bindings = match org.parse() {
+            let bindings = match org.as_str().parse::<OrganizationNumber>() {
                 Ok(number) => target.bindings(Some(number)).await.unwrap_or_default(),
                 Err(_) => Vec::new(),
             };
-            manifest.put(&Head { organization_id: org, bindings: &bindings })?;
+            manifest.put(&Head { organization_id: org.as_str(), bindings: &bindings })?;
         }
         Ok(manifest)
     }
 
-    /// Reads the lines of earlier runs. Tells if there are any.
-    fn read(&mut self, org: &str) -> Result<bool> {
+    /// Reads the lines of earlier runs. Returns true if there are any.
+    fn read(&mut self, org: &OrganizationId) -> Result<bool> {
         let (mut whole, mut is_begun) = (0_u64, false);
         let mut lines = BufReader::new(&self.file);
         let mut line = String::new();
@@ -212,8 +239,10 @@ impl Manifest {
             if let Ok(Line { path, record }) = serde_json::from_str(&line) {
                 self.written.insert(record.file_id, (record.sha256, path));
             } else if !is_begun && !line.contains(&format!("\"organization_id\":\"{org}\"")) {
-                let why = "the directory holds the export of another organization";
-                return Err(Failure::failed(why).doing(format!("cannot export {}", plain(org))));
+                let why = "the directory contains an export of another organization";
+                return Err(
+                    Failure::failed(why).doing(format!("cannot export {}", plain(org.as_str())))
+                );
             }
             is_begun = true;
             line.clear();
@@ -222,7 +251,7 @@ impl Manifest {
         Ok(is_begun)
     }
 
-    /// Tells whether the bytes of a record are there.
+    /// Returns true if the directory contains the bytes of a record.
     fn has(&self, record: &FileRecord) -> bool {
         self.written.get(&record.file_id).is_some_and(|(sha256, path)| {
             let found = fs::metadata(self.directory.join(path));
@@ -251,32 +280,45 @@ fn io_failure(path: &Path, error: &io::Error) -> Failure {
 
 fn exported_text(report: &Exported) -> String {
     let mut text = format!(
-        "exported {} ({}), {} of them by an earlier run",
+        "exported {} ({}), {} of them in an earlier run",
         counted(report.files, "file"),
         size(report.bytes),
         report.skipped
     );
+
     if report.changed > 0 {
-        let _ = write!(text, "; {} went or kept changing", counted(report.changed, "file"));
+        let _ = write!(
+            text,
+            ", {} changed or disappeared during the export",
+            counted(report.changed, "file")
+        );
     }
     text
 }
 
 fn erased_text(receipt: &EraseReceipt) -> String {
     let mut text = format!(
-        "erased {}: {} ({}), {}, {}; {} revoked, {} narrowed\n",
+        "erased {}: {} ({}), {}, {}, {} revoked, {} restricted\n",
         plain(&receipt.organization_id),
         counted(receipt.files, "file"),
         size(receipt.bytes),
         counted(receipt.bindings, "binding"),
-        counted(receipt.replies, "remembered reply"),
+        counted(receipt.replies, "stored reply"),
         counted(receipt.keys_revoked.len() as u64, "key"),
-        receipt.keys_narrowed.len(),
+        counted(receipt.keys_narrowed.len() as u64, "key"),
     );
+
     for place in &receipt.places {
-        let found = if place.absent { "nothing left".to_owned() } else { plain(&place.detail) };
+        let found = if place.absent { "no content left".to_owned() } else { plain(&place.detail) };
         let _ = writeln!(text, "{:<12} {found}", plain(&place.place));
     }
+
+    for place in &receipt.may_return {
+        let until = place.until.as_deref().map(|at| format!(", until {at}")).unwrap_or_default();
+        let (from, why) = (plain(&place.place), plain(&place.detail));
+        let _ = writeln!(text, "content might return from {from}{until}: {why}");
+    }
+
     if !receipt.complete {
         text += "not complete: run the command again\n";
     }

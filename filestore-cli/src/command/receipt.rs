@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Align, Output, Table, plain, size, when};
-use crate::target::Target;
+use crate::store::Target;
 
-/// The most bytes of a receipt: more than those of one with all that may be listed.
+/// Maximum size of a receipt, in bytes. The longest possible receipt is smaller.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The outcome of `--verify`, as `--json` prints it.
+/// The result of `--verify`, as `--json` prints it.
 #[derive(Serialize)]
 struct Verified {
     file_id: String,
@@ -26,10 +26,13 @@ struct Verified {
     absent_everywhere: bool,
 }
 
-/// `purge receipt ID`: shows the receipt of a purge.
+/// `purge receipt ID`: shows a purge receipt.
 pub(super) async fn show(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = format!("cannot show the receipt of {id}");
-    let signed = target.receipt(id).await.map_err(|e| e.doing(doing.clone()))?;
+    let signed = match target.receipt(id).await {
+        Ok(signed) => signed,
+        Err(failure) => return Err(with_reason(failure, id, target).await.doing(doing)),
+    };
     let read = signed.read();
     let receipt = read.map_err(|error| Failure::failed(error.to_string()).doing(doing))?;
     out.data(
@@ -40,18 +43,40 @@ pub(super) async fn show(id: &str, target: &dyn Target, out: Output) -> Result<E
     Ok(Exit::Done)
 }
 
+/// Explains a missing receipt, if the file is not purged yet.
+async fn with_reason(failure: Failure, id: &str, target: &dyn Target) -> Failure {
+    if !failure.is_missing() {
+        return failure;
+    }
+    let Ok(file) = target.info(id).await else {
+        return failure
+            .hint("check the id. A receipt exists only after the purge, for 90 days by default");
+    };
+    match (file.purge_status, file.purge_due_at) {
+        (None, _) => failure.hint("the file is not deleted. A receipt exists only after the purge"),
+        (Some(_), Some(due)) => failure.hint(format!(
+            "the file is deleted, but not purged yet: the purge is due {} UTC. To purge now, use \
+             `filestore purge run --now`",
+            when(&due)
+        )),
+        (Some(_), None) => failure.hint(
+            "the file is deleted, but not purged yet. To purge now, use `filestore purge run --now`",
+        ),
+    }
+}
+
 /// The key that must have signed a receipt.
 pub(super) enum Signer {
-    /// The one that the receipt names.
+    /// The key in the receipt itself.
     Named,
-    /// The one with this public key.
+    /// This public key.
     Key(String),
-    /// One of the store's, before it was retired.
+    /// A key of the store that was not retired at the time.
     Store(Vec<ReceiptKeyReply>),
 }
 
 impl Signer {
-    /// Takes the signer from the options; reads the file of keys.
+    /// Reads the signer from the options and the file of keys.
     pub(super) fn of(public_key: Option<&str>, keys: Option<&Path>) -> Result<Self> {
         let Some(file) = keys else {
             return Ok(public_key.map_or(Self::Named, |key| Self::Key(key.to_owned())));
@@ -60,7 +85,8 @@ impl Signer {
         let doing = format!("cannot read the keys in {}", file.display());
         let text = read(file).map_err(|error| Failure::io(doing.clone(), &error))?;
         let keys = serde_json::from_slice(&text).map_err(|error| {
-            let message = format!("not what `purge receipt-keys --json` prints: {error}");
+            let message =
+                format!("the file is not the output of `purge receipt-keys --json`: {error}");
             Failure::failed(message).doing(doing)
         })?;
         Ok(Self::Store(keys))
@@ -73,25 +99,27 @@ impl Signer {
         }
     }
 
-    /// Checks that the store may have signed then.
+    /// Checks that a key of the store signed the receipt before the store retired the key.
     fn check(&self, verified: &VerifiedReceipt) -> Result<()> {
         let Self::Store(keys) = self else { return Ok(()) };
         let is_signer =
             |key: &&ReceiptKeyReply| key.public_key.eq_ignore_ascii_case(&verified.public_key);
         let Some(key) = keys.iter().find(is_signer) else {
-            return Err(Failure::refused("the receipt is signed by a key that is not the store's"));
+            return Err(Failure::refused(
+                "the receipt was signed with a key that is not the store's",
+            ));
         };
         let Some(retired_at) = &key.retired_at else { return Ok(()) };
 
         let until: Timestamp = retired_at.parse().map_err(|_| {
-            Failure::failed(format!("retired_at of a key is no time: {}", plain(retired_at)))
+            Failure::failed(format!("retired_at of a key is not a time: {}", plain(retired_at)))
         })?;
         if verified.issued_at <= until {
             return Ok(());
         }
         let (issued, retired) = (verified.issued_at, when(retired_at));
         Err(Failure::refused(format!(
-            "the receipt says that it was issued {} UTC, and its key was retired {retired} UTC: it is not the store's",
+            "the receipt is from {} UTC, but its key was retired {retired} UTC: the store did not sign it",
             when(&issued.to_string())
         )))
     }
@@ -114,7 +142,7 @@ pub(super) fn verify(file: &Path, signer: &Signer, out: Output) -> Result<Exit> 
     };
     out.data(&shown, |one| vec![one.file_id.as_str()], verified_text)?;
     if matches!(signer, Signer::Named) {
-        out.note("the key is the one that the receipt names: compare it with the store's, see purge receipt-keys");
+        out.note("this key comes from the receipt itself: compare it with the output of `purge receipt-keys`");
     }
     Ok(if shown.absent_everywhere { Exit::Done } else { Exit::Found })
 }
@@ -130,19 +158,21 @@ fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(document)
 }
 
-/// `purge receipt-keys`: lists the public keys, after a rotation if one is asked for.
+/// `purge receipt-keys`: lists the public keys. With `--rotate`, rotates the key first.
 pub(super) async fn keys(rotate: bool, target: &dyn Target, out: Output) -> Result<Exit> {
     let outcome =
         if rotate { target.rotate_receipt_key().await } else { target.receipt_keys().await };
     let doing = if rotate { "cannot rotate the key" } else { "cannot list keys" };
+
     let keys = outcome.map_err(|e| e.doing(doing))?;
     out.data(
         &keys,
         |all| all.iter().map(|one| one.public_key.as_str()).collect(),
         |all| table(all),
     )?;
+
     if keys.is_empty() {
-        out.note("no keys: the first receipt makes one");
+        out.note("no keys: filestore creates a key with the first receipt");
     }
     Ok(Exit::Done)
 }
@@ -152,7 +182,7 @@ fn table(keys: &[ReceiptKeyReply]) -> String {
         return String::new();
     }
 
-    let columns = ["PUBLIC KEY", "MADE (UTC)", "RETIRED (UTC)"];
+    let columns = ["PUBLIC KEY", "CREATED (UTC)", "RETIRED (UTC)"];
     let mut table = Table::new(columns.map(|name| (name, Align::Left)));
     for key in keys {
         let retired_at = key.retired_at.as_deref().map_or_else(|| "-".to_owned(), when);
@@ -166,13 +196,13 @@ fn verified_text(verified: &Verified) -> String {
         if verified.absent_everywhere { "absent everywhere" } else { "NOT absent everywhere" };
     let (file, store) = (plain(&verified.file_id), plain(&verified.store_id));
     let (issued, key) = (when(&verified.issued_at), plain(&verified.public_key));
-    format!("good: file {file} of store {store}, {end} as of {issued} UTC\nsigned by {key}")
+    format!("valid: file {file} of store {store}, {end} as of {issued} UTC\nsigned by {key}")
 }
 
 fn receipt_text(receipt: &PurgeReceipt) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: String| {
-        writeln!(text, "{label:<12} {value}").expect("a string takes every write");
+        writeln!(text, "{label:<12} {value}").expect("a string accepts every write");
     };
 
     line("file", plain(&receipt.file_id));
@@ -186,7 +216,7 @@ fn receipt_text(receipt: &PurgeReceipt) -> String {
     for blob in &receipt.removed {
         let bytes = match (&blob.sha256, blob.size_bytes) {
             (Some(sha256), Some(bytes)) => format!("{} ({})", plain(sha256), size(bytes)),
-            _ => "what a broken write may have left".to_owned(),
+            _ => "possible remains of a failed write".to_owned(),
         };
         let (place, at) = (plain(&blob.provider), when(&blob.checked_at));
         line("removed", format!("{bytes} at {place}, absent {at} UTC"));
@@ -217,17 +247,19 @@ fn deleter(by: &DeletedBy) -> String {
 
 fn look(found: &BackupLook) -> String {
     if let Some(problem) = &found.problem {
-        return format!("could not be looked at ({})", plain(problem));
+        return format!("could not be checked ({})", plain(problem));
     }
+
     let mut holding: Vec<_> = found
         .snapshots
         .iter()
-        .map(|one| format!("snapshot {} has it", plain(&one.snapshot_id)))
+        .map(|one| format!("snapshot {} contains it", plain(&one.snapshot_id)))
         .collect();
+
     if !found.loose.is_empty() {
-        holding.push(
-            "it lies there outside of any finished snapshot: prune the destination".to_owned(),
-        );
+        holding
+            .push("leftovers of unfinished snapshots contain it: prune the destination".to_owned());
     }
-    if holding.is_empty() { "has none of it".to_owned() } else { holding.join(", ") }
+
+    if holding.is_empty() { "does not contain it".to_owned() } else { holding.join(", ") }
 }

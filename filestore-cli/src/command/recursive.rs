@@ -1,4 +1,4 @@
-//! `upload --recursive`: a whole directory, in as many runs as it takes.
+//! `upload --recursive`: uploads a whole directory, in one run or several.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,29 +9,29 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::journal::{Entry, Journal, Keys, Subject, default_path, hex};
+use super::journal::{Entry, Journal, Keys, Subject, default_path};
 use super::walk::{Found, Tree, modified_ns, walk};
 use crate::args::UploadArgs;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Meter, Output, counted, size};
-use crate::target::{Acknowledged, Input, Item, Lifetime, Opened, Place, Target, Upload};
+use crate::store::{Acknowledged, Input, Item, Lifetime, Opened, Place, Target, Upload};
 
 /// The counts of a run.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     uploaded: u64,
     uploaded_bytes: u64,
-    /// Files that are in the journal and unchanged.
+    /// Unchanged files in the journal.
     skipped: u64,
-    /// Symbolic links and other things that are no regular file.
+    /// Symbolic links and everything else that is not a regular file.
     left_out: u64,
     failed: u64,
-    /// True if the run ended early: the next file would have fared no better.
+    /// True if the run ended early, because the next file would fail for the same reason.
     stopped: bool,
     journal: String,
 }
 
-/// Uploads the files that are below `root` and not in the journal yet.
+/// Uploads the files below `root` that are not in the journal yet.
 pub(super) async fn run(
     root: &Path,
     args: UploadArgs,
@@ -58,15 +58,45 @@ pub(super) async fn run(
     run.summary.journal = path.display().to_string();
     let files = run.sort_out(tree);
     let total = files.iter().map(|found| found.size_bytes).sum();
+    // Before the meter, so that a stopped run removes the bar first.
+    let mut done = Done::new(run.summary.skipped, files.len() as u64, out);
     let meter = out.bytes_meter(counted(files.len() as u64, "file"), Some(total));
 
     let sender = Sender { target: &*opened.target, root, place, meter: meter.clone() };
-    run.upload_all(files, &sender, usize::from(args.jobs)).await?;
+    let uploaded = run.upload_all(files, &sender, usize::from(args.jobs), &mut done).await;
+    done.has_ended = true;
     drop((sender, meter));
+    uploaded?;
     run.finish()
 }
 
-/// The state of a run, changed in one place as results come in.
+/// The files of a run that are stored. If the user stops the run, the command is dropped, and this
+/// value then says how to continue.
+struct Done {
+    files: u64,
+    of: u64,
+    out: Output,
+    has_ended: bool,
+}
+
+impl Done {
+    fn new(skipped: u64, to_upload: u64, out: Output) -> Self {
+        Self { files: skipped, of: skipped + to_upload, out, has_ended: false }
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let stored = format!("{} of {}", self.files, counted(self.of, "file"));
+            let note =
+                format!("stopped: {stored} are stored. To continue, run the same command again");
+            self.out.note(note);
+        }
+    }
+}
+
+/// The state of a run. Only one task changes it.
 struct DirectoryUpload {
     journal: Journal,
     out: Output,
@@ -75,7 +105,7 @@ struct DirectoryUpload {
 }
 
 impl DirectoryUpload {
-    /// Names the files that are left out, and returns those not known to be uploaded.
+    /// Prints the files that are left out. Returns the files without an upload in the journal.
     fn sort_out(&mut self, tree: Tree) -> Vec<Found> {
         for path in &tree.left_out {
             self.out.note(format!("left out, not a regular file: {}", path.display()));
@@ -100,6 +130,7 @@ impl DirectoryUpload {
         files: Vec<Found>,
         sender: &Sender<'_>,
         jobs: usize,
+        done: &mut Done,
     ) -> Result<()> {
         let total = files.len();
         let keys = self.journal.keys();
@@ -114,9 +145,12 @@ impl DirectoryUpload {
             ended += 1;
             sender.meter.set_message(format!("{ended}/{total}"));
             match result {
-                Ok(sent) => self.sent(sent)?,
+                Ok(sent) => {
+                    self.sent(sent)?;
+                    done.files += 1;
+                }
                 Err(failure) => {
-                    sender.meter.aside(|| self.fail(&failure));
+                    sender.meter.suspend(|| self.fail(&failure));
                     if failure.hits_all() {
                         self.summary.stopped = ended < total;
                         break;
@@ -149,9 +183,9 @@ impl DirectoryUpload {
     }
 
     fn finish(self) -> Result<Exit> {
-        self.out.data(&self.summary, |_| Vec::new(), Summary::text)?;
+        self.out.report(&self.summary, Summary::text)?;
         if self.summary.failed > 0 {
-            self.out.note("run the same command again to upload what is missing");
+            self.out.note("run the same command again to upload the missing files");
         }
         Ok(self.exit)
     }
@@ -162,7 +196,7 @@ impl Summary {
         let Self { skipped, left_out, failed, .. } = self;
         let uploaded = counted(self.uploaded, "file");
         let bytes = size(self.uploaded_bytes);
-        let stopped = if self.stopped { "; stopped early" } else { "" };
+        let stopped = if self.stopped { ", stopped early" } else { "" };
         format!(
             "uploaded {uploaded} ({bytes}), skipped {skipped}, left out {left_out}, failed {failed}{stopped}"
         )
@@ -172,11 +206,11 @@ impl Summary {
 /// The outcome of sending a file.
 enum Sent {
     Uploaded(Entry),
-    /// The file was modified since, and has the bytes that were uploaded.
+    /// The time of the file changed, but it still has the uploaded bytes.
     Known(Entry),
 }
 
-/// The part of a run that all its uploads share.
+/// The data that all uploads of a run share.
 struct Sender<'a> {
     target: &'a dyn Target,
     root: &'a Path,
@@ -185,7 +219,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Uploads a file, unless its bytes are those that are known already.
+    /// Uploads a file, unless the journal already has its bytes.
     async fn send(&self, found: Found, known: Option<Entry>, keys: &Keys) -> Result<Sent> {
         let path = self.root.join(&found.relative);
         let doing = format!("cannot upload {}", path.display());
@@ -206,7 +240,7 @@ impl Sender<'_> {
             return Ok(Sent::Known(Entry { found, sha256, file_id }));
         }
 
-        // Ends with an upload that is stored now, or one made before that still stands.
+        // Ends with a new upload, or with an earlier one whose file still exists.
         loop {
             let key = keys.of(&found.relative, &sha256, previous.as_deref());
             let Acknowledged { record, is_replay } =
@@ -217,7 +251,7 @@ impl Sender<'_> {
             }
             if previous.as_ref() == Some(&record.file_id) {
                 return Err(Failure::failed(
-                    "the server repeats its answer to an upload that is gone",
+                    "the server returned the stored reply of an upload that no longer exists",
                 ));
             }
             previous = Some(record.file_id);
@@ -242,13 +276,13 @@ impl Sender<'_> {
         let uploaded = self.target.upload(upload, &self.meter.part()).await;
         uploaded.map_err(|failure| match failure.code() {
             Some(ErrorCode::DigestMismatch) => {
-                failure.hint("it changed while it was read; run the command again")
+                failure.hint("the file changed during the upload, so run the command again")
             }
             _ => failure,
         })
     }
 
-    /// Tests whether the file of an upload made before is still there, with the same bytes.
+    /// Returns true if the file of an earlier upload still exists with the same bytes.
     async fn is_stored(&self, file_id: &str, sha256: &str) -> Result<bool> {
         match self.target.info(file_id).await {
             Ok(record) => Ok(record.purge_status.is_none() && record.sha256 == sha256),
@@ -258,7 +292,7 @@ impl Sender<'_> {
     }
 }
 
-/// Returns the file as it is now, and the SHA-256 of the bytes that the target must store or refuse.
+/// Reads the file as it is now. Returns its state and the SHA-256 that the target must check.
 async fn digest(path: PathBuf, relative: PathBuf) -> Result<(Found, String)> {
     let shown = path.display().to_string();
     tokio::task::spawn_blocking(move || read_through(&path, relative))
@@ -277,7 +311,7 @@ fn read_through(path: &Path, relative: PathBuf) -> std::io::Result<(Found, Strin
     let mut buffer = vec![0; 256 << 10];
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok((found, hex(&hasher.finalize()))),
+            0 => return Ok((found, hex::encode(hasher.finalize()))),
             read => hasher.update(&buffer[..read]),
         }
     }

@@ -1,11 +1,12 @@
 //! `sign`, `sign-upload`, `signing`: URLs that work without a key.
 
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
+use filestore_core::config_file::{ByteCount, Seconds};
 
 use crate::args::{SignArgs, SignUploadArgs, SigningCommand};
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, plain, when};
-use crate::target::Target;
+use crate::store::Target;
 
 /// `sign`: prints a URL to read a file.
 pub(super) async fn file(args: &SignArgs, target: &dyn Target, out: Output) -> Result<Exit> {
@@ -14,9 +15,9 @@ pub(super) async fn file(args: &SignArgs, target: &dyn Target, out: Output) -> R
     request.fit = args.fit;
     request.animated = args.animated.then_some(true);
     request.disposition = args.disposition;
-    request.expires_in_s = args.expires_in;
+    request.expires_in_s = args.expires_in.map(Seconds::get);
 
-    let doing = format!("cannot sign a URL of {}", args.id);
+    let doing = format!("cannot sign a URL for {}", args.id);
     let signed = target.sign(&args.id, &request).await.map_err(|e| e.doing(doing))?;
     show(&signed, out)
 }
@@ -24,10 +25,10 @@ pub(super) async fn file(args: &SignArgs, target: &dyn Target, out: Output) -> R
 /// `sign-upload`: prints a URL to upload one file.
 pub(super) async fn upload(args: SignUploadArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let mut request = SignUploadRequest::new(args.place.org, args.place.sub);
-    request.max_size = args.max_size;
+    request.max_size = args.max_size.map(ByteCount::get);
     request.mime_type = args.mime;
     request.upload_temp = args.temp.then_some(true);
-    request.expires_in_s = args.expires_in;
+    request.expires_in_s = args.expires_in.map(Seconds::get);
 
     let signed =
         target.sign_upload(&request).await.map_err(|e| e.doing("cannot sign an upload"))?;
@@ -36,11 +37,11 @@ pub(super) async fn upload(args: SignUploadArgs, target: &dyn Target, out: Outpu
 
 fn show(signed: &SignedUrlReply, out: Output) -> Result<Exit> {
     out.text(signed, &signed.url)?;
-    out.note(format!("good until {} UTC", when(&signed.expires_at)));
+    out.note(format!("valid until {} UTC", when(&signed.expires_at)));
     Ok(Exit::Done)
 }
 
-/// `signing`: lists, rotates or revokes the secrets, and shows those that are left.
+/// `signing`: lists, rotates or revokes secrets, and shows the current list.
 pub(super) async fn secrets(
     command: SigningCommand,
     target: &dyn Target,
@@ -59,7 +60,7 @@ pub(super) async fn secrets(
     let secrets = outcome.map_err(|e| e.doing(doing))?;
     out.data(&secrets, |all| all.iter().map(|one| one.kid.as_str()).collect(), |all| table(all))?;
     if secrets.is_empty() {
-        out.note("no secrets: the first URL that is signed makes one");
+        out.note("no secrets: filestore creates a secret with the first URL");
     }
     Ok(Exit::Done)
 }
@@ -69,8 +70,9 @@ fn table(secrets: &[SigningSecretReply]) -> String {
         return String::new();
     }
 
-    let columns = ["KID", "FROM", "USE", "MADE (UTC)", "VALID UNTIL (UTC)"];
-    let mut table = Table::new(columns.map(|name| (name, Align::Left)));
+    let columns = ["KID", "FROM", "USE", "CREATED (UTC)", "VALID UNTIL (UTC)"];
+    let table = Table::new(columns.map(|name| (name, Align::Left)));
+    let mut table = table.drops(&["CREATED (UTC)", "FROM"]);
     for secret in secrets {
         let origin = if secret.configured { "configuration" } else { "data directory" };
         let duty = if secret.signs { "signs" } else { "verifies" };

@@ -1,17 +1,34 @@
-//! `status`: the whole service on one screen.
+//! `status` and `health`.
 
 use std::fmt::Write as _;
 
 use filestore_core::api::{AdminProvider, StatusDisk, StatusReply};
 
+use super::purge::waiting;
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, age, counted, plain, size, when};
-use crate::target::Target;
+use crate::store::Target;
 
-/// Shows everything at a glance, and what to do next about each thing that is not well.
+/// `status`: shows the state of the service, with advice on each problem.
 pub(super) async fn run(target: &dyn Target, out: Output) -> Result<Exit> {
-    let status = target.status().await.map_err(|e| e.doing("cannot look at the service"))?;
-    out.data(&status, |_| Vec::new(), text)?;
+    let status =
+        target.status().await.map_err(|e| e.doing("cannot read the state of the service"))?;
+    out.report(&status, text)?;
+    Ok(Exit::Done)
+}
+
+/// `health`: checks that the target answers and can store files.
+pub(super) async fn health(target: &dyn Target, out: Output) -> Result<Exit> {
+    let reply = target.health().await.map_err(|e| e.doing("not healthy"))?;
+    out.report(&reply, |reply| {
+        format!(
+            "{}: database {}, storage {}",
+            plain(&reply.message),
+            plain(&reply.database),
+            plain(&reply.storage)
+        )
+    })?;
+
     Ok(Exit::Done)
 }
 
@@ -25,7 +42,8 @@ fn text(status: &StatusReply) -> String {
     line("data", plain(&store.data_dir));
     line("database", plain(&status.database));
     line("storage", plain(&status.storage));
-    line("disk", status.disk.as_ref().map_or_else(|| "cannot be looked at".to_owned(), disk));
+    line("disk", status.disk.as_ref().map_or_else(|| "cannot be read".to_owned(), disk));
+    line("files", format!("{} ({})", status.files, size(status.bytes)));
     line("uploads", uploads(status));
     line("sync", sync(status));
     line("purge", purge(status));
@@ -42,7 +60,7 @@ fn text(status: &StatusReply) -> String {
 fn disk(disk: &StatusDisk) -> String {
     let refused = if disk.takes_uploads { "" } else { ", uploads are refused" };
     format!(
-        "{} of {} free, {} kept back{refused}",
+        "{} of {} free, {} reserved{refused}",
         size(disk.free_bytes),
         size(disk.total_bytes),
         size(disk.reserve_bytes)
@@ -57,7 +75,7 @@ fn uploads(status: &StatusReply) -> String {
 fn sync(status: &StatusReply) -> String {
     let sync = &status.sync;
     format!(
-        "{} waiting, {} under way, {} done, {} failed",
+        "{} pending, {} in progress, {} done, {} failed",
         sync.pending, sync.syncing, sync.synced, sync.failed
     )
 }
@@ -65,11 +83,11 @@ fn sync(status: &StatusReply) -> String {
 fn purge(status: &StatusReply) -> String {
     let purge = &status.purge;
     format!(
-        "{} due ({}), {} due, {} within the grace",
+        "{} due ({}), {} due, {}",
         counted(purge.due + purge.expired, "file"),
         size(purge.due_bytes),
         counted(purge.due_blobs, "replaced blob"),
-        purge.waiting
+        waiting(purge.waiting, purge.waiting_bytes, purge.next_due_at.as_deref())
     )
 }
 
@@ -83,10 +101,10 @@ fn migrations(status: &StatusReply) -> String {
             format!("organization {organization} to {to}: {moved} ({})", size(one.running.bytes))
         })
         .collect();
-    if all.is_empty() { "none".to_owned() } else { all.join("; ") }
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// Shows the check under way, and the last one that came to its end.
+/// Shows the last complete check and the running check.
 fn checks(status: &StatusReply) -> String {
     let checks = &status.checks;
     let ended = [&checks.last, &checks.scrub].into_iter().flatten();
@@ -97,15 +115,15 @@ fn checks(status: &StatusReply) -> String {
         Some(last) => {
             let at = when(last.ended_at.as_deref().unwrap_or_default());
             let found = match last.found {
-                0 => "nothing found".to_owned(),
-                found => format!("{found} found, {} set right or aside", last.repaired),
+                0 => "no findings".to_owned(),
+                found => format!("{found} found, {} repaired or quarantined", last.repaired),
             };
             format!("{at}: {found}")
         }
     };
     if let Some(running) = &checks.running {
         let (part, files) = (plain(&running.part), counted(running.checked_files, "file"));
-        let _ = write!(text, "; under way at {part}: {files}, {} found", running.found);
+        let _ = write!(text, ", running at {part}: {files}, {} found", running.found);
     }
     text
 }
@@ -147,7 +165,7 @@ fn providers(all: &[AdminProvider]) -> String {
     table.render()
 }
 
-/// Names the state of a provider in a word.
+/// Describes the state of a provider in a word.
 pub(super) fn state(provider: &AdminProvider) -> String {
     use filestore_core::api::BreakerState;
 
@@ -161,7 +179,7 @@ pub(super) fn state(provider: &AdminProvider) -> String {
     }
 }
 
-/// Shows the last error of a provider with its time.
+/// Returns the last error of a provider with its time.
 pub(super) fn last_error(provider: &AdminProvider) -> String {
     let Some(error) = &provider.last_error else { return String::new() };
     let at = provider.last_error_at.as_deref().map(when).unwrap_or_default();

@@ -7,7 +7,7 @@ use filestore_core::api::FileRecord;
 use crate::args::{BatchArgs, PlaceArgs, UploadArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, counted, files};
-use crate::target::{Batch, Input, Item, Lifetime, Place, Target, Upload};
+use crate::store::{Batch, Input, Item, Lifetime, Place, Target, Upload};
 
 impl From<PlaceArgs> for Place {
     fn from(args: PlaceArgs) -> Self {
@@ -15,7 +15,7 @@ impl From<PlaceArgs> for Place {
     }
 }
 
-/// `upload`: uploads files one by one. A file that fails does not keep the next ones back.
+/// `upload`: uploads files one by one. A failure does not stop the next files.
 pub(super) async fn run(args: UploadArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     check_single(&args)?;
     let (mut records, mut exit) = (Vec::new(), Exit::Done);
@@ -100,7 +100,7 @@ fn show(records: &Vec<FileRecord>, out: Output) -> Result<()> {
     )
 }
 
-/// Refuses options that only one file can have, where there are several.
+/// Refuses options for a single file if there are several files.
 fn check_single(args: &UploadArgs) -> Result<()> {
     let given = [
         ("--name", args.name.is_some()),
@@ -109,15 +109,13 @@ fn check_single(args: &UploadArgs) -> Result<()> {
     ];
 
     match given.into_iter().find(|(_, given)| *given && args.files.len() > 1) {
-        Some((option, _)) => {
-            Err(Failure::failed(format!("{option} is for one file, not for several"))
-                .hint("upload the files with one command each"))
-        }
+        Some((option, _)) => Err(Failure::failed(format!("{option} needs a single file"))
+            .hint("run one command for each file")),
         None => Ok(()),
     }
 }
 
-/// Names a path for people: `stdin` for `-`.
+/// Returns a path for messages: `stdin` for `-`.
 pub(super) fn named(path: &Path) -> String {
     if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -7,33 +7,33 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::failure::{Failure, Result};
 
-/// A regular file below the directory that is walked.
+/// A regular file below the walked directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The path below that directory.
+    /// The path relative to that directory.
     pub(super) relative: PathBuf,
     pub(super) size_bytes: u64,
-    /// Nanoseconds since the epoch; negative before it.
+    /// Nanoseconds since the epoch (negative before it).
     pub(super) modified_ns: i64,
 }
 
-/// The outcome of a walk.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<Found>,
-    /// Symbolic links, pipes, sockets, devices: not followed and not read.
+    /// Symbolic links, pipes, sockets and devices. The walk neither follows nor reads them.
     pub(super) left_out: Vec<PathBuf>,
-    /// Directories and files that could not be looked at.
+    /// Failures to read directories and files.
     pub(super) failures: Vec<Failure>,
 }
 
-/// Walks `root`, hidden files included, without following symbolic links below it. `except` (a
-/// journal within the tree) is passed over. Fails only if `root` itself cannot be read.
+/// Walks `root`, including hidden files. Does not follow symbolic links below it. Skips the file
+/// `except`, which is a journal inside the tree. Fails only if `root` itself is unreadable.
 pub(super) fn walk(root: &Path, except: &Path) -> Result<Tree> {
     let except = except.canonicalize().ok();
     let mut tree = Tree::default();
 
-    // The next entry in order is at the end.
+    // The last entry is the next one.
     let mut pending = entries(root).map_err(|e| cannot_read(root, &e))?;
     while let Some(entry) = pending.pop() {
         let path = entry.path();
@@ -51,7 +51,7 @@ pub(super) fn walk(root: &Path, except: &Path) -> Result<Tree> {
 }
 
 impl Tree {
-    /// Takes note of an entry; true if it is a directory to be walked as well.
+    /// Records an entry. Returns true if it is a directory to walk.
     fn visit(&mut self, entry: &DirEntry, root: &Path, except: Option<&Path>) -> io::Result<bool> {
         let path = entry.path();
         let metadata = entry.metadata()?;
@@ -64,7 +64,7 @@ impl Tree {
             return Ok(false);
         }
 
-        // Names first: the journal's is compared in full only where it could be it.
+        // Compares the names first, because the full comparison is slow.
         let may_be_except = except.is_some_and(|except| except.file_name() == path.file_name());
         if !(may_be_except && path.canonicalize().is_ok_and(|path| Some(path.as_path()) == except))
         {

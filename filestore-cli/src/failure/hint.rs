@@ -1,61 +1,57 @@
-//! Advice on what to do next, by the stable code of the refusal: the same for both targets.
+//! Hints for the user by error code. The hints are the same for both targets.
 
-use filestore_client::ErrorKind;
-use filestore_core::api::ErrorCode as Code;
+use filestore_client::{self as client, ErrorKind, TlsProblem};
+use filestore_core::api::{ErrorCode as Code, KEY_SCOPES};
 
-/// Returns the advice for a refusal with this code.
+/// Returns the hint for an error code.
 pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option<String> {
     let advice = match code {
         Code::InvalidField | Code::MissingField => {
             return field.and_then(by_field).or_else(|| listed(allowed));
         }
         Code::NotFound if field == Some("destination") => {
-            "name one of the configuration (`[[backup.destinations]]`), or a directory with a slash in it: ./NAME"
+            "use a name from [[backup.destinations]] in the configuration, or a directory with a slash: ./NAME"
         }
-        Code::NotFound => {
-            "is the id right? `filestore list` shows what there is; a deleted file cannot be read"
-        }
+        Code::NotFound => "check the id with `filestore list`. You cannot read a deleted file",
         Code::Conflict => match field {
-            // A migration goes where the binding says, and there is one at a time.
-            Some("to") => "`filestore binding update --provider CODE` changes where its files go",
-            Some("organizationId") => "`filestore migrate status` shows how far it is",
+            // A migration must use the provider of the binding, and only one can run at a time.
+            Some("to") => "to change the provider, use `filestore binding update --provider CODE`",
+            Some("organizationId") => "to see the progress, use `filestore migrate status`",
             _ => "run the command again",
         },
-        Code::AlreadyPurging => {
-            "its bytes are being removed; upload the file again if you still have it"
-        }
+        Code::AlreadyPurging => "the purge has started. Upload the file again if you still have it",
 
-        Code::Unauthorized => "give a valid key with --key or FILESTORE_KEY",
-        Code::Forbidden => "use a key with the scope and organization for it",
+        Code::Unauthorized => "use a valid key with --key or FILESTORE_KEY",
+        Code::Forbidden => "use a key with the required scope and organization",
         Code::MisdirectedRequest => {
-            "name the server by its address, or put this name into its `allowed_hosts`"
+            "use the address of the server, or add this name to its `allowed_hosts`"
         }
         Code::PreconditionFailed => {
-            "somebody else changed it: look at it with `filestore info`, then repeat with its new sha256"
+            "someone changed the file. Check it with `filestore info`, then try again with its new sha256"
         }
 
         Code::IdempotencyMismatch => {
-            "use another --idempotency-key, or upload what was uploaded under this one"
+            "use another --idempotency-key, or upload the same content as before"
         }
         Code::IdempotencyInProgress => {
-            "wait for the other upload to end, then run the command again"
+            "wait until the other upload ends, then run the command again"
         }
         Code::DigestMismatch => {
-            "compare with `sha256sum FILE`; did the file change while it was read?"
+            "compare with `sha256sum FILE`. The file might have changed during the upload"
         }
 
         Code::BindingRequired => "bind the organization first: `filestore binding create --help`",
         Code::BindingAlreadyActive => {
-            "change it with `filestore binding update`, or terminate it with --active false"
+            "change the binding with `filestore binding update`, or terminate it with --active false"
         }
         Code::NoActiveBinding => {
-            "create one with `filestore binding create`; `filestore binding list` shows old ones"
+            "create a binding with `filestore binding create`. To see old bindings, use `filestore binding list`"
         }
         Code::UnknownProvider => {
             return listed(allowed).or_else(|| Some("see `filestore provider list`".to_owned()));
         }
         Code::NotAnImage | Code::ConversionFailed | Code::CorruptImage | Code::ImageTooLarge => {
-            "`filestore get` downloads the file as it was uploaded"
+            "to download the original file, use `filestore get`"
         }
         _ => return of_a_lack(code, field).map(str::to_owned).or_else(|| listed(allowed)),
     };
@@ -63,43 +59,68 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
     Some(advice.to_owned())
 }
 
-/// Advises where something that the service needs is missing, full or taken.
+/// Returns the hint for a missing, full or locked resource.
 fn of_a_lack(code: &Code, field: Option<&str>) -> Option<&'static str> {
     Some(match code {
-        Code::ProviderInactive => "choose one of `filestore provider list`",
+        Code::ProviderInactive => "choose a provider from `filestore provider list`",
         Code::ProviderUnavailable if field == Some("config") => {
-            "give the server's configuration with --config FILE"
+            "name the server's configuration with --config FILE"
         }
         Code::ProviderUnavailable => "try again later, or check the provider's configuration",
 
         Code::TooLarge | Code::TooManyItems => {
-            "split it, or raise the limit in the server's configuration"
+            "split the upload, or raise the limit in the server's configuration"
         }
         Code::QuotaExceeded => {
-            "delete files of the organization and run `filestore purge run`, or raise its quota"
+            "delete files and run `filestore purge run --now --org ORG`, or raise the quota of the organization"
         }
 
         Code::Busy | Code::BodyTimeout => "try again later",
         Code::StorageFull if field == Some("destination") => {
-            "make room there, or name another destination, and run the command again"
+            "free some space or use another destination, then run the command again"
         }
-        Code::StorageFull => "deleting still works: `filestore delete`, then `filestore purge run`",
-        Code::DatabaseFull => "make room on the disk of the database server",
-        Code::OutcomeUnknown => "look whether the change was made before you repeat it",
-        Code::Locked => "wait for the other command to end",
+        Code::StorageFull => {
+            "free some space: run `filestore delete`, then `filestore purge run --now`"
+        }
+        Code::DatabaseFull => "free some space on the disk of the database server",
+        Code::OutcomeUnknown => "check whether the change succeeded before you try again",
+        Code::Locked => "wait until the other command ends",
         _ => return None,
     })
 }
 
-/// Returns the advice where no server answered.
-pub(super) fn without_reply(kind: ErrorKind) -> Option<String> {
-    let advice = match kind {
+/// Returns the hint for an error of a server.
+pub(super) fn of_server(error: &client::Error) -> Option<String> {
+    let Some(code) = error.code() else { return without_reply(error) };
+    // The path of the URL is wrong, not the id.
+    if *code == Code::NotFound && error.message() == NO_SUCH_PATH {
+        let advice = "check the path in --server: use the URL of the server, without /api/v1";
+        return Some(advice.to_owned());
+    }
+    let allowed = error.problem().map(|problem| problem.allowed.as_slice()).unwrap_or_default();
+    of(code, error.field(), allowed)
+}
+
+/// The message of a server for a path that it does not have.
+const NO_SUCH_PATH: &str = "no such path";
+
+/// Returns the hint for a request without a reply.
+fn without_reply(error: &client::Error) -> Option<String> {
+    let advice = match error.kind() {
+        ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::Certificate) => {
+            "if the certificate is from a private authority, trust it with --ca-cert FILE"
+        }
+        ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::NotTls) => {
+            "use http:// in --server, or the port for TLS"
+        }
         ErrorKind::Connect => {
-            "is a server running there? start one with `filestore-server`, name another with --server, \
-             or work on a data directory with --data-dir"
+            "start a server with `filestore-server`, name another server with --server, or use a data directory \
+             with --data-dir"
         }
         ErrorKind::Timeout | ErrorKind::Interrupted | ErrorKind::Busy => "run the command again",
-        ErrorKind::Protocol => "is --server the URL of a filestore server, without /api/v1?",
+        ErrorKind::Protocol => {
+            "check that --server is the URL of a filestore server, without /api/v1"
+        }
         _ => return None,
     };
 
@@ -107,32 +128,40 @@ pub(super) fn without_reply(kind: ErrorKind) -> Option<String> {
 }
 
 fn by_field(field: &str) -> Option<String> {
-    // Fields of a batch item come as `items[3].original_name`.
-    let advice = match field.rsplit('.').next().unwrap_or(field) {
+    // A batch item has fields like `items[3].original_name`.
+    let field = field.rsplit('.').next().unwrap_or(field);
+    if field == "scopes" {
+        return Some(format!("--scope needs one of: {}", KEY_SCOPES.join(", ")));
+    }
+
+    let advice = match field {
         "organization_id" => {
-            "--org takes 1 to 64 letters, digits, _ and -, and a number without leading zeros"
+            "--org needs 1 to 64 letters, digits, _ and -. A number has no leading zeros"
         }
         "sub_system" => {
-            "--sub takes 1 to 64 letters, digits, . _ and -, and begins with a letter or digit"
+            "--sub needs 1 to 64 letters, digits, . _ and -, and starts with a letter or digit"
         }
         "original_name" | "organizationName" => {
-            "--name takes at least one character and no control characters"
+            "--name needs at least one character and no control characters"
         }
-        "expires_in_s" => "--expires-in takes whole seconds, from 1 to what the error names",
-        "organizations" => "--org takes an organization's id, or '*' alone for all",
-        "scopes" => "--scope takes read, write, delete or admin",
-        "name" => "--name takes 1 to 255 characters and no control characters",
+        "expires_in_s" => {
+            "--expires-in needs a time such as 600, 10m or 7d, up to the limit in the error"
+        }
+        "organizations" => "--org needs the id of an organization, or only '*' for all",
+        "name" => "--name needs 1 to 255 characters and no control characters",
         "key_id" => {
-            "an id has 26 upper-case letters and digits, as `filestore key list` shows them"
+            "an id has 26 upper-case letters and digits. To see all ids, use `filestore key list`"
         }
-        "overlap_s" => "--overlap takes 0 to 2592000 seconds",
-        "mime_type" => "--type takes a media type such as image/jpeg",
-        "sha256" => "--sha256 takes 64 hexadecimal digits, as `sha256sum FILE` prints them",
-        "file_id" => "an id has 26 upper-case letters and digits, as `filestore list` shows them",
-        "organizationId" => "--org takes a whole number from 1 to 9007199254740991",
-        "limit" => "--limit takes 1 to 1000; --all shows everything",
-        "cursor" => "a cursor belongs to the listing it came from, with the same filters",
-        "Idempotency-Key" => "--idempotency-key takes 1 to 255 printable ASCII characters",
+        "overlap_s" => "--overlap needs a time such as 600, 10m or 1h, up to 30d",
+        "mime_type" => "--type needs a media type, for example image/jpeg",
+        "sha256" => "--sha256 needs 64 hexadecimal digits, for example from `sha256sum FILE`",
+        "file_id" => {
+            "an id has 26 upper-case letters and digits. To see all ids, use `filestore list`"
+        }
+        "organizationId" => "--org needs a whole number from 1 to 9007199254740991",
+        "limit" => "--limit needs 1 to 1000. To see all files, use --all",
+        "cursor" => "use a cursor only with the filters of its own list",
+        "Idempotency-Key" => "--idempotency-key needs 1 to 255 printable ASCII characters",
         _ => return None,
     };
 

@@ -1,5 +1,5 @@
-//! The failure of a command: what failed, why, what to do next, and the exit status that tells scripts
-//! which kind of failure it was.
+//! The failure of a command: the action, the reason, a hint for the user, and an exit status for
+//! scripts.
 
 mod hint;
 
@@ -18,20 +18,20 @@ use crate::output::plain;
 /// The result of every command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The end of a command, from good to bad. Several outcomes are folded to the worst.
+/// The result of a command, from best to worst. The worst of several results wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
-    /// All of it was done; also if the reader of our output had enough.
+    /// Success. This includes a closed stdout.
     Done,
-    /// The target refused, or has no such thing.
+    /// The target refused the request, or the object does not exist.
     Refused,
-    /// Success that found what should not be there: a check of the store, say.
+    /// Success with findings, for example of a check.
     Found,
-    /// Wrong usage, or something broke: no connection, disk, fault of the service.
+    /// Wrong usage or a failure of the connection, the disk or the service.
     Failed,
     /// The user pressed Ctrl-C.
     Interrupted,
-    /// Another process asked for the end.
+    /// Another process sent SIGTERM.
     Terminated,
 }
 
@@ -42,14 +42,14 @@ impl From<Exit> for ExitCode {
             Exit::Refused => 1,
             Exit::Failed => 2,
             Exit::Found => 3,
-            // What a shell reports of a command that SIGINT or SIGTERM ended.
+            // The same values that a shell reports after SIGINT and SIGTERM.
             Exit::Interrupted => 130,
             Exit::Terminated => 143,
         })
     }
 }
 
-/// The reason why a command failed. Boxed, as it travels through every `Result` here.
+/// The reason why a command failed. Boxed, to keep every `Result` small.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Inner>);
 
@@ -82,12 +82,12 @@ impl Failure {
         }))
     }
 
-    /// Makes the failure of a command that was refused on this side.
+    /// Creates the failure for a command that the command line itself refuses.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(Exit::Refused, message)
     }
 
-    /// Makes the failure that a target told with a stable code.
+    /// Creates the failure for an error code of a target.
     pub(crate) fn told(code: ErrorCode, message: impl Into<String>) -> Self {
         let mut failure = Self::new(exit_of_code(&code), message);
         failure.0.hint = hint::of(&code, None, &[]);
@@ -95,27 +95,28 @@ impl Failure {
         failure
     }
 
-    /// Makes the failure of something that broke, or was asked for in a way that cannot work.
+    /// Creates the failure for a technical problem or wrong usage.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// Makes the failure of a read or write on this side; `doing` names the file. A closed pipe is no
-    /// failure: the reader had enough.
+    /// Creates the failure for a local read or write. `doing` names the file. A closed pipe counts
+    /// as success.
     pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
         let exit =
             if error.kind() == io::ErrorKind::BrokenPipe { Exit::Done } else { Exit::Failed };
         Self::new(exit, error.to_string()).doing(doing)
     }
 
-    /// Adds what was being done, such as `cannot upload photo.jpg`. The innermost description stays.
+    /// Adds the failed action, for example `cannot upload photo.jpg`. Keeps an existing
+    /// description.
     #[must_use]
     pub(crate) fn doing(mut self, doing: impl Into<String>) -> Self {
         self.0.doing.get_or_insert_with(|| doing.into());
         self
     }
 
-    /// Sets what to do next, in place of the general advice.
+    /// Replaces the general hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
@@ -132,17 +133,17 @@ impl Failure {
         self.0.code.as_ref()
     }
 
-    /// Tells whether there is no such file, or not any more.
+    /// Returns true if the file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         self.0.code == Some(ErrorCode::NotFound)
     }
 
-    /// Returns the batch item at fault, counted from zero.
+    /// Returns the index of the failed batch item.
     pub(crate) fn item(&self) -> Option<usize> {
         self.0.item
     }
 
-    /// Tells whether the next file would fail for the same reason.
+    /// Returns true if the next file would fail for the same reason.
     pub(crate) fn hits_all(&self) -> bool {
         let by_code = matches!(
             self.0.code,
@@ -174,8 +175,8 @@ impl Failure {
         })
     }
 
-    /// Returns the lines that people read. Names of files and a server's words are in them, so nothing
-    /// is left that a terminal would obey.
+    /// Returns the message for people. The message can contain file names and texts from a server, so the
+    /// call replaces characters that a terminal interprets.
     pub(crate) fn explain(&self) -> String {
         let error = lines(&self.to_string());
         match &self.0.hint {
@@ -196,7 +197,7 @@ impl fmt::Display for Failure {
         }
         f.write_str(message)?;
 
-        // Whoever runs the server finds the cause in its log under this id.
+        // The operator finds the cause in the server's log with this id.
         match request_id {
             Some(id) if *exit == Exit::Failed => write!(f, " (request {id})"),
             _ => Ok(()),
@@ -207,7 +208,7 @@ impl fmt::Display for Failure {
 impl From<core::Error> for Failure {
     fn from(error: core::Error) -> Self {
         let exit = exit_of(error.kind());
-        // The user of a data directory owns it and needs the cause.
+        // The user owns the data directory and needs the cause.
         let message = if exit == Exit::Failed { error.chain() } else { error.message().to_owned() };
 
         let mut failure = Self::new(exit, message);
@@ -236,11 +237,7 @@ impl From<client::Error> for Failure {
         };
 
         let mut failure = Self::new(exit, error.message());
-        let allowed = error.problem().map(|problem| problem.allowed.as_slice()).unwrap_or_default();
-        failure.0.hint = match error.code() {
-            Some(code) => hint::of(code, error.field(), allowed),
-            None => hint::without_reply(error.kind()),
-        };
+        failure.0.hint = hint::of_server(&error);
         failure.0.code = error.code().cloned();
         failure.0.field = error.field().map(str::to_owned);
 
@@ -253,61 +250,17 @@ impl From<client::Error> for Failure {
     }
 }
 
-/// Keeps the lines of a text, and indents all but the first: none of them passes for a line of ours.
+/// Indents all lines of a text but the first, so that no line looks like a separate message.
 fn lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
 }
 
-/// Sorts kinds as the HTTP status classes do: a kind that would be 4xx is refused, one of 5xx failed.
+/// Maps a kind to an exit status by its HTTP status: 4xx is a refusal, and 5xx is a failure.
 fn exit_of(kind: core::ErrorKind) -> Exit {
-    use core::ErrorKind as Kind;
-
-    match kind {
-        Kind::InvalidField
-        | Kind::MissingField
-        | Kind::UnknownField
-        | Kind::RepeatedField
-        | Kind::MalformedBody
-        | Kind::Unauthorized
-        | Kind::Forbidden
-        | Kind::SignatureInvalid
-        | Kind::SignatureExpired
-        | Kind::SignatureUsed
-        | Kind::NotFound
-        | Kind::InvalidTransition
-        | Kind::Conflict
-        | Kind::AlreadyPurging
-        | Kind::BindingRequired
-        | Kind::BindingAlreadyActive
-        | Kind::NoActiveBinding
-        | Kind::UnknownProvider
-        | Kind::ProviderInactive
-        | Kind::PreconditionFailed
-        | Kind::IdempotencyMismatch
-        | Kind::IdempotencyInProgress
-        | Kind::DigestMismatch
-        | Kind::TooLarge
-        | Kind::TooManyItems
-        | Kind::QuotaExceeded
-        | Kind::NotAnImage
-        | Kind::ConversionFailed
-        | Kind::CorruptImage
-        | Kind::ImageTooLarge
-        | Kind::BodyTimeout => Exit::Refused,
-
-        Kind::ProviderUnavailable
-        | Kind::Busy
-        | Kind::OutcomeUnknown
-        | Kind::StorageFull
-        | Kind::DatabaseFull
-        | Kind::Locked
-        | Kind::Unusable
-        | Kind::RecordDamaged
-        | Kind::Internal => Exit::Failed,
-    }
+    if kind.http_status().is_client_error() { Exit::Refused } else { Exit::Failed }
 }
 
-/// Sorts codes as [`exit_of`] sorts the kinds; a code of a later server counts as a refusal.
+/// Maps a code to an exit status like [`exit_of`]. Unknown codes of a later server are refusals.
 fn exit_of_code(code: &ErrorCode) -> Exit {
     match code {
         ErrorCode::ProviderUnavailable
@@ -334,7 +287,7 @@ fn exit_without_reply(kind: client::ErrorKind) -> Exit {
         | Kind::Unauthorized
         | Kind::Forbidden
         | Kind::PreconditionFailed => Exit::Refused,
-        // No reply, a failing server, or a kind of a later client.
+        // No reply, a server failure, or a kind of a later client.
         _ => Exit::Failed,
     }
 }

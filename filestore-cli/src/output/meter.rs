@@ -11,14 +11,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::show::{plain, size};
 
-/// One transfer's share of a bar. Clones are the same transfer; [`Meter::part`] is another one on
-/// the same bar. The bar is removed when the last of them is dropped.
+/// The share of one transfer in a progress bar. Clones belong to the same transfer. [`Meter::part`]
+/// adds another transfer to the same bar. The bar disappears when the last meter is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     bar: Arc<Bar>,
-    /// The part of the bar that this transfer has added.
+    /// The amount that this transfer has added to the bar.
     share: Arc<AtomicU64>,
-    /// Bytes that passed where the bar counts files.
+    /// Bytes transferred, for a bar that counts files.
     bytes: Arc<AtomicU64>,
 }
 
@@ -42,7 +42,7 @@ impl Meter {
         Self::new(target, label, total, template)
     }
 
-    /// Makes a bar that is not drawn.
+    /// Creates a hidden bar.
     pub(crate) fn hidden() -> Self {
         Self::bytes(ProgressDrawTarget::hidden(), "", Some(0))
     }
@@ -62,12 +62,12 @@ impl Meter {
         Self { bar: Arc::new(Bar(bar)), share: Arc::default(), bytes: Arc::default() }
     }
 
-    /// Makes another transfer on the same bar.
+    /// Creates another transfer on the same bar.
     pub(crate) fn part(&self) -> Self {
         Self { bar: Arc::clone(&self.bar), share: Arc::default(), bytes: Arc::clone(&self.bytes) }
     }
 
-    /// Sets how much this transfer has moved in all: less than before if it started again.
+    /// Sets the total amount of this transfer. The amount decreases if the transfer starts again.
     pub(crate) fn set(&self, done: u64) {
         let before = self.share.swap(done, Ordering::Relaxed);
         match done.checked_sub(before) {
@@ -76,36 +76,36 @@ impl Meter {
         }
     }
 
-    /// Sets the bytes that have passed in all, where the bar counts files.
+    /// Sets the total number of bytes, for a bar that counts files.
     pub(crate) fn set_bytes(&self, done: u64) {
         self.bytes.store(done, Ordering::Relaxed);
     }
 
-    /// Returns true if the bar is drawn.
+    /// Returns true if the bar is visible.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.0.is_hidden()
     }
 
-    /// Adds to what this transfer has moved.
+    /// Adds an amount to this transfer.
     pub(crate) fn add(&self, more: u64) {
         self.share.fetch_add(more, Ordering::Relaxed);
         self.bar.0.inc(more);
     }
 
-    /// Sets the whole bar's total, once it is known.
+    /// Sets the total of the whole bar, if it is known.
     pub(crate) fn set_total(&self, total: Option<u64>) {
         if let Some(total) = total.filter(|total| self.bar.0.length() != Some(*total)) {
             self.bar.0.set_length(total);
         }
     }
 
-    /// Sets the words at the end of the bar.
+    /// Sets the text at the end of the bar.
     pub(crate) fn set_message(&self, text: impl Into<String>) {
         self.bar.0.set_message(text.into());
     }
 
-    /// Runs `print` with the bar out of the way.
-    pub(crate) fn aside<R>(&self, print: impl FnOnce() -> R) -> R {
+    /// Hides the bar while `print` runs.
+    pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
         self.bar.0.suspend(print)
     }
 
@@ -115,7 +115,7 @@ impl Meter {
     }
 }
 
-/// The receiver of the reports of the core's workers.
+/// Receives the progress of the core's workers.
 impl Progress for Meter {
     fn start(&self, total: Option<u64>) {
         if let Some(total) = total {
@@ -134,10 +134,10 @@ impl Progress for Meter {
     }
 }
 
-/// The weight of the past, in milliseconds, beside the time since the last look.
+/// The weight of the past rate in milliseconds, compared with the time since the last measurement.
 const PAST_MILLIS: u64 = 5000;
 
-/// Bytes per second, beside a bar that counts files; empty until some have passed.
+/// Bytes per second, for a bar that counts files. Empty before the first byte.
 #[derive(Debug, Clone)]
 struct Passing {
     bytes: Arc<AtomicU64>,
@@ -193,7 +193,7 @@ impl ProgressTracker for Passing {
 
     fn write(&self, _state: &ProgressState, w: &mut dyn Write) {
         if self.bytes.load(Ordering::Relaxed) > 0 {
-            // Writing into the bar's line cannot fail.
+            // Writing to the line of the bar cannot fail.
             let _ = write!(w, "{}/s", size(self.per_second));
         }
     }

@@ -1,12 +1,15 @@
-//! The output of a command: data on stdout, everything else on stderr.
+//! The output of a command: data on stdout, messages on stderr.
 
+mod terminal;
 mod table;
 mod show;
+mod sync_word;
 mod meter;
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
+use filestore_core::api::WorkFailure;
 use indicatif::ProgressDrawTarget;
 use serde::Serialize;
 use serde_json::json;
@@ -16,28 +19,28 @@ use crate::failure::{Exit, Failure, Result};
 use show::is_command;
 
 pub(crate) use meter::Meter;
-pub(crate) use show::{age, counted, files, more_files, plain, record, size, when};
-pub(crate) use table::{Align, Table};
+pub(crate) use show::{FilePages, Organizations, age, counted, files, plain, record, size, when};
+pub(crate) use table::{Align, Pages, Table};
 
-/// The form in which data is printed.
+/// The format of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Tables and sentences for people.
     People,
-    /// JSON on stdout: one value, or one value on each line.
+    /// JSON on stdout: one value, or one value per line.
     Json,
-    /// The ids alone, one per line.
+    /// Only the ids, one per line.
     Ids,
 }
 
-/// The printer of a command.
+/// Prints the output of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     form: Form,
 }
 
 impl Output {
-    /// Makes a printer as the options ask.
+    /// Creates the output for the options.
     pub(crate) fn new(args: &GlobalArgs) -> Self {
         let form = match (args.json, args.quiet) {
             (true, _) => Form::Json,
@@ -47,7 +50,12 @@ impl Output {
         Self { form }
     }
 
-    /// Prints data in the form that was asked for: one JSON value, ids one per line, or text.
+    /// Creates the output for `--json`, before the options are known.
+    pub(crate) fn json() -> Self {
+        Self { form: Form::Json }
+    }
+
+    /// Prints data in the requested format: one JSON value, one id per line, or text.
     pub(crate) fn data<T: Serialize>(
         self,
         value: &T,
@@ -61,7 +69,16 @@ impl Output {
         }
     }
 
-    /// Prints a text that is no id, such as a URL: alone, unless JSON was asked for.
+    /// Prints a value that has no ids: JSON, or text for people. With `--quiet`, prints no output.
+    pub(crate) fn report<T: Serialize>(
+        self,
+        value: &T,
+        people: impl FnOnce(&T) -> String,
+    ) -> Result<()> {
+        self.data(value, |_| Vec::new(), people)
+    }
+
+    /// Prints a text without an id, for example a URL. Prints the whole value for JSON.
     pub(crate) fn text<T: Serialize>(self, value: &T, text: &str) -> Result<()> {
         match self.form {
             Form::Json => self.line(&to_json(value)),
@@ -69,8 +86,7 @@ impl Output {
         }
     }
 
-    /// Prints one of many values: as [`Output::data`], but what is printed for people was laid out by
-    /// the caller.
+    /// Prints several values: one JSON value per line, one id per line, or the caller's layout.
     pub(crate) fn each<T: Serialize>(
         self,
         values: &[T],
@@ -91,14 +107,14 @@ impl Output {
         written.map_err(|e| Failure::io("cannot write to stdout", &e))
     }
 
-    /// Prints a note that is not data; people alone see it.
+    /// Prints a note to stderr. JSON and quiet output have no notes.
     pub(crate) fn note(self, text: impl AsRef<str>) {
         if self.form == Form::People {
             say(&plain(text.as_ref()));
         }
     }
 
-    /// Prints a failure; a closed stdout is none.
+    /// Prints a failure. A closed stdout is not a failure.
     pub(crate) fn failure(self, failure: &Failure) {
         match self.form {
             _ if failure.exit() == Exit::Done => {}
@@ -107,12 +123,22 @@ impl Output {
         }
     }
 
-    /// Makes a progress bar that counts bytes.
+    /// Prints the failures of a report, which lists the first of `failed` files. Returns the exit
+    /// status.
+    pub(crate) fn failures(self, action: &str, failures: &[WorkFailure], failed: u64) -> Exit {
+        for failure in failures {
+            let doing = format!("cannot {action} {}", plain(&failure.file_id));
+            self.failure(&Failure::refused(plain(&failure.error)).doing(doing));
+        }
+        if failures.is_empty() && failed == 0 { Exit::Done } else { Exit::Refused }
+    }
+
+    /// Creates a progress bar that counts bytes.
     pub(crate) fn bytes_meter(self, label: impl AsRef<str>, total: Option<u64>) -> Meter {
         Meter::bytes(self.draw_target(), label.as_ref(), total)
     }
 
-    /// Makes a progress bar that counts files.
+    /// Creates a progress bar that counts files.
     pub(crate) fn count_meter(self, label: impl AsRef<str>) -> Meter {
         Meter::count(self.draw_target(), label.as_ref())
     }
@@ -122,18 +148,18 @@ impl Output {
         if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
     }
 
-    /// Writes ids, one per line. Other commands get them as arguments, so a text that could be an
-    /// option, a path or several words is refused.
+    /// Writes ids, one per line. Scripts pass them to other commands, so this refuses a text that
+    /// could be an option, a path or several words.
     fn ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let ids: Vec<_> = ids.into_iter().collect();
         match ids.iter().find(|id| !is_id(id)) {
-            Some(bad) => Err(Failure::failed(format!("this is no id, nothing is listed: {bad}"))
-                .hint("is --server the URL of a filestore server?")),
+            Some(bad) => Err(Failure::failed(format!("the server returned an invalid id: {bad}"))
+                .hint("check that --server is the URL of a filestore server")),
             None => Self::lines(ids),
         }
     }
 
-    /// Writes a page of lines at once: with one write for each, a long listing would be slow.
+    /// Writes all lines with one write, because a write per line is slow.
     fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
         let mut page = String::new();
         for line in lines {
@@ -151,14 +177,14 @@ impl Output {
     }
 }
 
-/// Tests whether a text can be the id of a file or the code of a provider.
+/// Returns true if a text can be the id of a file or the code of a provider.
 fn is_id(text: &str) -> bool {
     let has_only_its_characters =
         text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
     !text.is_empty() && !text.starts_with('-') && has_only_its_characters
 }
 
-/// Writes a line to stderr. If nobody reads that either, there is nobody to tell.
+/// Writes a line to stderr. Ignores errors, because there is no other place to report them.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
@@ -169,8 +195,8 @@ fn to_json<T: Serialize>(value: &T) -> String {
     escaped(json)
 }
 
-/// Escapes what serde_json leaves as it is and a terminal would obey. Such characters are within
-/// strings, where `\u` means the same (RFC 8259 section 7).
+/// Escapes characters that a terminal interprets and serde_json does not escape. These characters occur only
+/// inside strings, where `\u` has the same meaning (RFC 8259 section 7).
 fn escaped(json: String) -> String {
     if !json.chars().any(is_command) {
         return json;
@@ -179,7 +205,7 @@ fn escaped(json: String) -> String {
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if is_command(c) {
-            write!(escaped, "\\u{:04x}", u32::from(c)).expect("a string takes everything");
+            write!(escaped, "\\u{:04x}", u32::from(c)).expect("a string accepts everything");
         } else {
             escaped.push(c);
         }

@@ -1,10 +1,12 @@
-//! Values as people read them.
+//! Values formatted for people.
 
 use filestore_core::api::{FileRecord, Metadata, PurgeStatus};
 
-use super::table::{Align, Table};
+use super::sync_word::sync_word;
+use super::table::{Align, Layout, Table};
+use super::terminal;
 
-/// Formats bytes with a binary unit, as `1.2 MiB`.
+/// Formats bytes with a binary unit, for example `1.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -12,7 +14,7 @@ pub(crate) fn size(bytes: u64) -> String {
         return format!("{bytes} B");
     }
 
-    // Tenths of the unit, rounded; all in integers, so that no value comes out as 1024.0 KiB.
+    // Rounded tenths of the unit as integers, so that the result is never 1024.0 KiB.
     let (mut tenths, mut unit) = (tenths_of(bytes, 1), 0);
     while tenths >= 10_240 && unit + 1 < UNITS.len() {
         unit += 1;
@@ -27,7 +29,7 @@ fn tenths_of(bytes: u64, power: usize) -> u128 {
     (u128::from(bytes) * 10 + unit / 2) / unit
 }
 
-/// Formats a number with its noun, as `1 file`, `2 files` and `2 replies`.
+/// Formats a number with its noun, for example `1 file`, `2 files` and `2 replies`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     match noun.strip_suffix('y') {
         _ if count == 1 => format!("1 {noun}"),
@@ -36,7 +38,7 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// Formats an age by its largest unit, as `3 min`.
+/// Formats an age with its largest unit, for example `3 min`.
 pub(crate) fn age(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs} s"),
@@ -54,60 +56,108 @@ pub(crate) fn when(time: &str) -> String {
     }
 }
 
-/// Replaces the characters of a stranger's text that a terminal would obey.
+/// Replaces characters that a terminal interprets, in a text from elsewhere.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if is_command(c) { '\u{FFFD}' } else { c }).collect()
 }
 
-/// Tests whether a terminal would obey the character instead of showing it.
+/// Returns true if a terminal interprets the character instead of showing it.
 pub(super) fn is_command(c: char) -> bool {
     c.is_control() || is_bidi_control(c)
 }
 
-/// Finds the controls that reorder text (UAX #9 §2), which let a name pass for another one.
+/// Returns true for characters that reorder text (UAX #9 §2), which can disguise a name.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Lays out records, one per line, under a heading.
+/// Formats records of one organization as a table, one per line.
 pub(crate) fn files(records: &[FileRecord]) -> String {
-    if records.is_empty() { String::new() } else { table_of(records).render() }
+    FilePages::new(Organizations::One).page(records)
 }
 
-/// Lays out records, one per line: a page after the first one.
-pub(crate) fn more_files(records: &[FileRecord]) -> String {
-    table_of(records).render_more()
+/// The organizations of listed files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Organizations {
+    /// All files belong to the organization that the user named.
+    One,
+    /// The table has a column with the organization.
+    Several,
 }
 
-fn table_of(records: &[FileRecord]) -> Table {
-    let mut table = Table::new([
-        ("FILE ID", Align::Left),
+/// A table of files that arrives in pages. Only the first page has a heading.
+#[derive(Debug)]
+pub(crate) struct FilePages {
+    organizations: Organizations,
+    /// The layout of the first page, and whether its files are deleted.
+    begun: Option<(Layout, bool)>,
+}
+
+impl FilePages {
+    pub(crate) fn new(organizations: Organizations) -> Self {
+        Self { organizations, begun: None }
+    }
+
+    /// Formats the next page.
+    pub(crate) fn page(&mut self, records: &[FileRecord]) -> String {
+        if records.is_empty() {
+            return String::new();
+        }
+        if let Some((layout, are_deleted)) = &self.begun {
+            let table = table_of(records, self.organizations, *are_deleted);
+            return table.carry_on(layout.clone(), terminal::width());
+        }
+
+        // A list contains only deleted files, or no deleted files.
+        let are_deleted = records.iter().any(|file| file.purge_due_at.is_some());
+        let table = table_of(records, self.organizations, are_deleted);
+        let (text, layout) = table.begin(terminal::width());
+        self.begun = Some((layout, are_deleted));
+        text
+    }
+}
+
+/// Columns of a table of files that a narrow terminal does not show, the first of them first.
+const LESS_IMPORTANT: &[&str] =
+    &["TYPE", "SYNC", "STATUS", "UPDATED (UTC)", "SIZE", "PURGE DUE (UTC)", "ORG"];
+
+fn table_of(records: &[FileRecord], organizations: Organizations, are_deleted: bool) -> Table {
+    let shows_organization = organizations == Organizations::Several;
+    let columns = [
         ("NAME", Align::Left),
         ("SIZE", Align::Right),
         ("TYPE", Align::Left),
         ("STATUS", Align::Left),
         ("SYNC", Align::Left),
         ("UPDATED (UTC)", Align::Left),
-    ]);
+    ];
+    let organization = shows_organization.then_some(("ORG", Align::Left));
+    let due = are_deleted.then_some(("PURGE DUE (UTC)", Align::Left));
+    let columns = [("FILE ID", Align::Left)].into_iter().chain(organization).chain(columns);
+    let mut table =
+        Table::new(columns.chain(due)).shortens(&["NAME", "TYPE"]).drops(LESS_IMPORTANT);
 
     for file in records {
         let purge_status = file.purge_status.as_ref().map(PurgeStatus::as_str);
         let status = purge_status.unwrap_or(file.status.as_str());
-        table.row([
-            plain(&file.file_id),
+        let cells = [
             plain(&file.original_name),
             size(file.file_size),
             plain(&file.mime_type),
             plain(status),
-            plain(file.sync_status.as_str()),
+            plain(sync_word(file)),
             when(&file.updated_at),
-        ]);
+        ];
+        let organization = shows_organization.then(|| plain(&file.organization_id));
+        let due = are_deleted.then(|| file.purge_due_at.as_deref().map(when).unwrap_or_default());
+        let id = [plain(&file.file_id)];
+        table.row(id.into_iter().chain(organization).chain(cells).chain(due));
     }
 
     table
 }
 
-/// Lays out a record, one field per line.
+/// Formats a record, one field per line.
 pub(crate) fn record(file: &FileRecord) -> String {
     let dimensions =
         file.width.zip(file.height).map(|(width, height)| format!("{width} × {height}"));
@@ -122,7 +172,11 @@ pub(crate) fn record(file: &FileRecord) -> String {
         ("sub-system", Some(plain(&file.sub_system))),
         ("status", Some(plain(file.status.as_str()))),
         ("purge status", file.purge_status.as_ref().map(|status| plain(status.as_str()))),
-        ("sync status", Some(plain(file.sync_status.as_str()))),
+        ("deleted", file.deleted_at.as_deref().map(|at| format!("{} UTC", when(at)))),
+        ("purge due", file.purge_due_at.as_deref().map(|at| format!("{} UTC", when(at)))),
+        ("sync status", Some(plain(sync_word(file)))),
+        ("sync tries", (file.sync_attempts > 0).then(|| format!("{} failed", file.sync_attempts))),
+        ("sync error", file.sync_error.as_deref().map(plain)),
         ("stored", Some(plain(&format!("{} ({})", file.storage_location, file.storage_provider)))),
         ("path", Some(plain(&file.file_path))),
         ("sha256", Some(plain(&file.sha256))),
@@ -139,7 +193,7 @@ pub(crate) fn record(file: &FileRecord) -> String {
     shown.collect()
 }
 
-/// Writes custom metadata on one line, as JSON.
+/// Formats custom metadata as JSON on one line.
 fn metadata(members: &Metadata) -> String {
     plain(&serde_json::to_string(members).expect("an object has string keys and plain values"))
 }

@@ -9,16 +9,13 @@ fn a_stopped_store_is_saved_into_a_directory_and_restored_from_it() {
     let backup = bench.path("backup").display().to_string();
 
     let made = bench.ok(&["backup", "create", "--to", &backup]);
-    assert!(made.contains("1 file, 1 content (5 B); copied 1 (5 B), 0 there already"), "{made}");
+    assert!(made.contains("1 file, 1 content (5 B), copied 1 (5 B), 0 already there"), "{made}");
     let again = bench.json(&["backup", "create", "--to", &backup]);
     assert_eq!((&again["copied"], &again["reused"]), (&0.into(), &1.into()));
     assert_eq!(bench.ok(&["backup", "list", "--from", &backup]).lines().count(), 3);
 
     let verified = bench.ok(&["backup", "verify", "--from", &backup]);
-    assert!(
-        verified.contains("0 missing, 0 wrong; its copy of the database is good"),
-        "{verified}"
-    );
+    assert!(verified.contains("0 missing, 0 wrong, the database copy is good"), "{verified}");
 
     let copy = Bench::new(Way::Direct);
     let restored = copy.ok(&["backup", "restore", "--all", "--from", &backup]);
@@ -28,13 +25,50 @@ fn a_stopped_store_is_saved_into_a_directory_and_restored_from_it() {
     assert_eq!(twice.status.code(), Some(2), "it is not empty any more");
 
     bench.ok(&["delete", &id]);
-    bench.ok(&["purge", "run"]);
+    bench.ok(&["purge", "run", "--now"]);
     assert_eq!(bench.run(&["get", &id, "-o", "-"]).status.code(), Some(1));
     bench.ok(&["backup", "restore", "--file", &id, "--from", &backup]);
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "hello");
 
     let pruned = bench.ok(&["backup", "prune", "--from", &backup, "--keep", "1"]);
-    assert_eq!(pruned, "removed 1 snapshot, 0 contents (0 B); 1 kept\n");
+    assert_eq!(pruned, "removed 1 snapshot, 0 contents (0 B), 1 kept\n");
+}
+
+#[test]
+fn a_restore_says_which_keys_it_makes_valid_again_and_a_copy_revokes_them() {
+    let bench = Bench::new(Way::Direct);
+    bench.upload("hello.txt", "hello", &[]);
+    let create = ["key", "create", "--name", "leaked", "--org", "*", "--scope", "admin"];
+    let id = bench.json(&create)["id"].as_str().unwrap().to_owned();
+    let backup = bench.path("backup").display().to_string();
+    bench.ok(&["backup", "create", "--to", &backup]);
+    bench.ok(&["key", "revoke", &id]);
+
+    let restore = ["backup", "restore", "--all", "--from", &backup];
+    let original = Bench::new(Way::Direct);
+    let said = original.ok(&[&restore[..], &["--replace"]].concat());
+    assert!(said.contains("1 API key and 0 signing secrets are valid again as of"), "{said}");
+    assert!(said.contains(&format!("key {id} leaked (admin)")), "{said}");
+    assert!(original.json(&["key", "list"])[0]["revoked_at"].is_null());
+
+    let copy = Bench::new(Way::Direct);
+    let said = copy.ok(&restore);
+    assert!(said.contains("revoked 1 API key and 0 signing secrets of the snapshot"), "{said}");
+    assert!(copy.json(&["key", "list"])[0]["revoked_at"].is_string());
+
+    let kept = Bench::new(Way::Direct);
+    let report = kept.json(&[&restore[..], &["--keep-keys"]].concat());
+    assert_eq!(
+        (&report["keys"]["revoked"], &report["keys"]["keys"][0]["id"]),
+        (&false.into(), &id.into())
+    );
+    let both = [&restore[..], &["--keep-keys", "--revoke-keys"]].concat();
+    assert_eq!(Bench::new(Way::Direct).run(&both).status.code(), Some(2));
+    for option in ["--revoke-keys", "--keep-keys", "--replace"] {
+        let files = ["backup", "restore", "--org", "7", option, "--from", &backup];
+        let refused = bench.fails(2, &files);
+        assert!(refused.contains("cannot be used with"), "files bring no keys: {refused}");
+    }
 }
 
 #[test]
@@ -95,7 +129,7 @@ fn a_server_writes_only_where_its_configuration_says() {
     assert_eq!(bench.json(&["backup", "list", "--from", "nightly"])["files"], 1);
 
     for (to, said) in
-        [("/tmp/anywhere", "its configuration names"), ("weekly", "with a slash in it")]
+        [("/tmp/anywhere", "from its configuration"), ("weekly", "[[backup.destinations]]")]
     {
         let refused = bench.run(&["backup", "create", "--to", to]);
         assert_eq!(refused.status.code(), Some(1), "{to}");
@@ -112,13 +146,13 @@ fn a_disk_that_is_gone_is_forgotten_and_one_that_is_there_is_not() {
     let backup = bench.path("backup").display().to_string();
     bench.ok(&["backup", "create", "--to", &backup]);
     bench.ok(&["delete", &id]);
-    bench.ok(&["purge", "run"]);
+    bench.ok(&["purge", "run", "--now"]);
 
     let there = bench.run(&["backup", "forget", "--from", &backup]);
     assert_eq!(there.status.code(), Some(1));
     std::fs::remove_dir_all(bench.path("backup")).unwrap();
     let named = bench.ok(&["purge", "receipt", &id]);
-    assert!(named.contains(", disk 01") && named.contains("could not be looked at"), "{named}");
+    assert!(named.contains(", disk 01") && named.contains("could not be checked"), "{named}");
 
     assert_eq!(bench.ok(&["backup", "forget", "--from", &backup]), "forgot 1 disk\n");
     let gone = bench.ok(&["purge", "receipt", &id]);
@@ -140,7 +174,7 @@ fn a_provider_takes_snapshots_and_gives_them_back_where_there_is_no_store_any_mo
     );
 
     let made = bench.ok(&["--config", &config, "backup", "create", "--to", "offsite"]);
-    assert!(made.contains("copied 1 (5 B), 0 there already"), "{made}");
+    assert!(made.contains("copied 1 (5 B), 0 already there"), "{made}");
     let linked =
         bench.run(&["--config", &config, "backup", "create", "--to", "offsite", "--hard-links"]);
     let said = String::from_utf8(linked.stderr).unwrap();
@@ -160,10 +194,10 @@ fn a_provider_takes_snapshots_and_gives_them_back_where_there_is_no_store_any_mo
     assert_eq!(copy.ok(&["get", &id, "-o", "-"]), "hello");
 
     bench.ok(&["--config", &config, "delete", &id]);
-    bench.ok(&["--config", &config, "purge", "run"]);
+    bench.ok(&["--config", &config, "purge", "run", "--now"]);
     bench.ok(&["--config", &config, "backup", "restore", "--file", &id, "--from", "offsite"]);
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "hello");
     let pruned =
         bench.ok(&["--config", &config, "backup", "prune", "--from", "offsite", "--keep", "1"]);
-    assert_eq!(pruned, "removed 0 snapshots, 0 contents (0 B); 1 kept\n");
+    assert_eq!(pruned, "removed 0 snapshots, 0 contents (0 B), 1 kept\n");
 }

@@ -18,6 +18,8 @@ in_every_way! {
     a_range_is_a_part
     stdin_is_a_file_too
     a_file_that_is_missing_does_not_keep_the_others_back
+    several_files_are_downloaded_into_a_directory
+    ids_to_delete_are_read_from_stdin
     a_batch_is_stored_whole_or_not_at_all
     an_idempotency_key_stores_once
     a_digest_that_does_not_match_is_refused
@@ -29,12 +31,17 @@ in_every_way! {
     listings_ask_for_names_types_times_and_metadata
     many_files_are_deleted_each_for_itself
     usage_counts_files_and_bytes
+    many_files_are_restored_each_for_itself
+    organizations_and_sub_systems_are_listed_with_what_they_store
+    whoami_shows_the_key_and_the_limits
+    a_file_that_no_provider_waits_for_is_shown_as_stored
     listings_filter_and_go_on
     a_variant_is_a_webp_and_a_small_image_passes_through
     a_sheet_is_one_webp_with_a_map
     bindings_are_made_changed_and_listed
     the_store_is_looked_after
     keys_are_made_listed_rotated_and_revoked
+    times_and_sizes_can_have_a_unit
     urls_are_signed_in_every_form
     refusals_name_the_field_and_the_next_step
 }
@@ -64,7 +71,7 @@ fn a_download_never_overwrites_unless_told(bench: &Bench) {
     let id = bench.upload("a.txt", "new", &[]);
     bench.write("a.txt", "old");
     let said = bench.fails(2, &["get", &id]);
-    assert!(said.contains("a.txt exists already") && said.contains("--force"), "{said}");
+    assert!(said.contains("a.txt already exists") && said.contains("--force"), "{said}");
     assert_eq!(bench.read("a.txt"), b"old");
     bench.ok(&["get", &id, "--force"]);
     assert_eq!(bench.read("a.txt"), b"new");
@@ -113,6 +120,45 @@ fn a_file_that_is_missing_does_not_keep_the_others_back(bench: &Bench) {
         bench.fails(2, &["upload", "a.txt", "gone.txt", "b.txt", "--org", "42", "--sub", "s"]);
     assert!(said.contains("gone.txt") && said.contains("No such file"), "{said}");
     assert_eq!(bench.count(), 2);
+}
+
+fn several_files_are_downloaded_into_a_directory(bench: &Bench) {
+    let (a, b) = (bench.upload("a.txt", "a", &[]), bench.upload("b.txt", "b", &[]));
+    let twin = bench.upload("a.txt", "twin", &[]);
+    std::fs::create_dir(bench.path("out")).unwrap();
+    let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
+
+    let output = bench.run(&["get", &a, unknown, &b, &twin, "-o", "out", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let saved: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ids: Vec<_> = saved.as_array().unwrap().iter().map(|one| &one["file_id"]).collect();
+    assert_eq!(ids, [&a, &b, &twin]);
+    assert!(text(&output.stderr).contains(&format!("cannot get {unknown}: file not found")));
+    assert_eq!((bench.read("out/a.txt"), bench.read("out/b.txt")), (b"a".into(), b"b".into()));
+    assert_eq!(
+        bench.read(&format!("out/{twin}-a.txt")),
+        b"twin",
+        "both files named a.txt are there"
+    );
+
+    let shown = bench.ok(&["get", &a, &b, "-o", "out", "--force"]);
+    assert_eq!(shown, "out/a.txt  1 B\nout/b.txt  1 B\n");
+    for wrong in [&["-o", "-"][..], &["-o", "out/a.txt"], &["--range", "0-1"]] {
+        let said = bench.fails(2, &[&["get", &a, &b], wrong].concat());
+        assert!(said.contains("directory") || said.contains("a single file"), "{said}");
+    }
+}
+
+fn ids_to_delete_are_read_from_stdin(bench: &Bench) {
+    let ids: Vec<_> = (0..3).map(|n| bench.upload(&format!("{n}.txt"), "x", &[])).collect();
+    let given = format!("{}\n{} \n", ids[0], ids[1]);
+    bench.command(&["delete", "-"]).write_stdin(given).assert().success();
+    assert_eq!(bench.ok(&["list", "--all", "--quiet"]).trim(), ids[2]);
+
+    let empty = bench.command(&["delete", "-"]).write_stdin("\n").output().unwrap();
+    assert_eq!(empty.status.code(), Some(2));
+    assert!(text(&empty.stderr).contains("stdin contains no ids"), "{}", text(&empty.stderr));
+    assert_eq!(bench.count(), 1);
 }
 
 fn a_batch_is_stored_whole_or_not_at_all(bench: &Bench) {
@@ -196,12 +242,20 @@ fn an_edit_keeps_the_bytes(bench: &Bench) {
     assert_eq!((&record["mime_type"], &record["version"]), (&"text/csv".into(), &1.into()));
     assert_eq!(record["metadata"]["customer"], 7);
 
+    let edited = bench.json(&["edit", &id, "--metadata", r#"{"paid":true,"tags":{"a":1}}"#]);
+    assert_eq!(edited["metadata"]["customer"], 7, "the whole record is shown");
+    bench.ok(&["edit", &id, "--metadata", r#"{"customer":null,"tags":{"b":2}}"#]);
+    let expected = serde_json::json!({"paid": true, "tags": {"a": 1, "b": 2}});
+    assert_eq!(bench.json(&["info", &id])["metadata"], expected);
     bench.ok(&["edit", &id, "--metadata", "{}"]);
+    assert_eq!(bench.json(&["info", &id])["metadata"], expected, "no member is named");
+    bench.ok(&["edit", &id, "--clear-metadata"]);
     assert_eq!(bench.json(&["info", &id])["metadata"], serde_json::json!({}));
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "one");
 
     bench.fails(2, &["edit", &id]);
     bench.fails(2, &["edit", &id, "--metadata", "[]"]);
+    bench.fails(2, &["edit", &id, "--metadata", "{}", "--clear-metadata"]);
     let said = bench.fails(1, &["edit", &id, "--name", "a\nb"]);
     assert!(said.contains("cannot edit") && said.contains("--name"), "{said}");
     bench.fails(1, &["edit", &id, "--name", "c", "--if-match", &"0".repeat(64)]);
@@ -249,6 +303,74 @@ fn usage_counts_files_and_bytes(bench: &Bench) {
     bench.fails(1, &["usage", "--org", "a b"]);
 }
 
+fn many_files_are_restored_each_for_itself(bench: &Bench) {
+    let (a, b) = (bench.upload("a.txt", "a", &[]), bench.upload("b.txt", "b", &[]));
+    bench.ok(&["delete", &a, &b]);
+    let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
+
+    let output = bench.run(&["restore", unknown, &a, "no id", &b, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let restored: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ids: Vec<_> = restored.as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    assert_eq!(ids, [&a, &b]);
+    assert!(restored[0]["restored"] == true && restored[0]["error"].is_null());
+    let errors = text(&output.stderr);
+    assert!(errors.contains(&format!("cannot restore {unknown}")), "{errors}");
+    assert!(errors.contains("cannot restore no id"), "{errors}");
+
+    assert_eq!(bench.count(), 2);
+    assert_eq!(bench.ok(&["restore", &a, &b, "-q"]).lines().count(), 2, "again");
+}
+
+fn organizations_and_sub_systems_are_listed_with_what_they_store(bench: &Bench) {
+    bench.upload("a.txt", "four", &[]);
+    bench.write("b.txt", b"seven b");
+    let acme = ["upload", "b.txt", "--org", "acme", "--sub", "letters", "--temp", "-q"];
+    bench.ok(&acme);
+    bench.ok(&["binding", "create", "--org", "7", "--name", "Seven", "--provider", "LOCAL"]);
+
+    let page = bench.json(&["organization", "list", "--limit", "2"]);
+    let ids: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|one| &one["organization_id"]).collect();
+    assert_eq!(ids, ["42", "7"]);
+    assert_eq!(page["items"][0]["bytes"], 4);
+    assert_eq!(page["items"][1]["binding"]["organization_name"], "Seven");
+    let cursor = page["next_cursor"].as_str().unwrap();
+    assert_eq!(bench.ok(&["organization", "list", "--cursor", cursor, "-q"]).trim(), "acme");
+    assert_eq!(bench.ok(&["organization", "list", "--all", "-q", "--limit", "1"]), "42\n7\nacme\n");
+    let shown = bench.ok(&["organization", "list"]);
+    assert!(shown.contains("QUOTA") && shown.contains("acme") && shown.contains("7 B"), "{shown}");
+    bench.fails(1, &["organization", "list", "--cursor", "nonsense"]);
+    bench.fails(1, &["organization", "list", "--limit", "0"]);
+
+    let parts = bench.json(&["organization", "sub-systems", "acme"]);
+    assert_eq!(parts["items"][0]["sub_system"], "letters");
+    assert_eq!(parts["items"][0]["temp"]["files"], 1);
+    assert_eq!(bench.ok(&["organization", "sub-systems", "acme", "--all", "-q"]), "letters\n");
+    assert_eq!(bench.ok(&["organization", "sub-systems", "nobody", "-q"]), "");
+    bench.fails(1, &["organization", "sub-systems", "a b"]);
+}
+
+fn whoami_shows_the_key_and_the_limits(bench: &Bench) {
+    bench.upload("a.txt", "a", &[]);
+    let me = bench.json(&["whoami"]);
+    assert_eq!((&me["mode"], &me["key"]), (&"open".into(), &Value::Null));
+    assert_eq!(me["limits"]["max_ids"], 1000);
+    let shown = bench.ok(&["whoami"]);
+    assert!(shown.contains("callers need no key") && shown.contains("up to 100 files"), "{shown}");
+}
+
+fn a_file_that_no_provider_waits_for_is_shown_as_stored(bench: &Bench) {
+    let id = bench.upload("a.txt", "a", &[]);
+    let record = bench.json(&["info", &id]);
+    assert_eq!(record["awaits_copy"], false, "{record}");
+    let shown = bench.ok(&["info", &id]);
+    assert!(shown.contains("sync status   stored"), "{shown}");
+    assert!(bench.ok(&["list"]).contains("stored"));
+    assert_eq!(bench.json(&["list", "--sync-status", "FAILED"])["items"], serde_json::json!([]));
+    bench.fails(2, &["list", "--sync-status", "LOST"]);
+}
+
 fn many_files_are_deleted_each_for_itself(bench: &Bench) {
     let (a, b) = (bench.upload("a.txt", "a", &[]), bench.upload("b.txt", "b", &[]));
     let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
@@ -273,7 +395,7 @@ fn a_deletion_is_conditional_if_asked(bench: &Bench) {
     assert!(said.contains("cannot delete") && said.contains("filestore info"), "{said}");
     assert_eq!(bench.count(), 1);
     let said = bench.fails(2, &["delete", &id, &id, "--if-match", "*"]);
-    assert!(said.contains("for one file"), "{said}");
+    assert!(said.contains("needs a single file"), "{said}");
 
     let second = bench.json(&["info", &id])["sha256"].as_str().unwrap().to_owned();
     bench.ok(&["delete", &id, "--if-match", &second]);
@@ -449,10 +571,10 @@ fn the_store_is_looked_after(bench: &Bench) {
 
 fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
     let said = bench.fails(1, &["key", "create", "--org", "*", "--scope", "root"]);
-    assert!(said.contains("--scope takes read, write, delete or admin"), "{said}");
+    assert!(said.contains("--scope needs one of: read, write, delete, admin"), "{said}");
     let brief = ["key", "create", "--org", "*", "--scope", "read", "--expires-in", "0"];
     let said = bench.fails(1, &brief);
-    assert!(said.contains("100 years") && said.contains("--expires-in takes whole"), "{said}");
+    assert!(said.contains("100 years") && said.contains("--expires-in needs a time"), "{said}");
 
     let made = bench.json(&["key", "create", "--org", "*", "--scope", "admin", "--name", "first"]);
     let (id, first) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
@@ -470,6 +592,7 @@ fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
     let second = rotated["key"].as_str().unwrap();
     assert_eq!(rotated["id"], id);
     assert_ne!(first, second);
+    assert_eq!(rotated["old_key_valid_until"], Value::Null);
 
     let all = bench.json(&["--key", second, "key", "list"]);
     assert_eq!(all.as_array().unwrap().len(), 2);
@@ -478,6 +601,29 @@ fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
     assert!(revoked["revoked_at"].is_string());
     let said = bench.fails(1, &["--key", second, "key", "revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
     assert!(said.contains("key not found"), "{said}");
+}
+
+fn times_and_sizes_can_have_a_unit(bench: &Bench) {
+    let id = bench.upload("a.txt", "hello", &[]);
+    let ends = |args: &[&str]| bench.json(args)["expires_at"].as_str().unwrap().to_owned();
+    // A window of 5 minutes rounds the end up.
+    let (later, soon) =
+        (ends(&["sign", &id, "--expires-in", "2d"]), ends(&["sign", &id, "--expires-in", "600"]));
+    assert!(later[..10] > soon[..10], "{later} {soon}");
+    let upload = ["sign-upload", "--org", "42", "--sub", "s", "--max-size", "5MiB", "--expires-in"];
+    assert!(bench.ok(&[&upload[..], &["10m"]].concat()).contains("max_size=5242880&"));
+    let said = bench.fails(2, &[&upload[..], &["soon"]].concat());
+    assert!(said.contains("10m") && said.contains("seconds"), "{said}");
+
+    let made =
+        bench.json(&["key", "create", "--org", "*", "--scope", "admin", "--expires-in", "30d"]);
+    let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let rotate = ["--key", key, "key", "rotate", id, "--overlap", "1h"];
+    let rotated = bench.run(&rotate);
+    let said = text(&rotated.stderr);
+    assert!(said.contains("the old secret stays valid until 20"), "{said}");
+    let until = bench.json(&rotate)["old_key_valid_until"].as_str().unwrap().to_owned();
+    assert!(until.as_str() > made["created_at"].as_str().unwrap(), "{until}");
 }
 
 fn urls_are_signed_in_every_form(bench: &Bench) {
@@ -511,7 +657,7 @@ fn refusals_name_the_field_and_the_next_step(bench: &Bench) {
     bench.write("photo.jpg", "x");
     let said = bench.fails(1, &["upload", "photo.jpg", "--org", "a b", "--sub", "s"]);
     assert!(said.starts_with("error: cannot upload photo.jpg: "), "{said}");
-    assert!(said.contains("organization_id") && said.contains("hint: --org takes"), "{said}");
+    assert!(said.contains("organization_id") && said.contains("hint: --org needs"), "{said}");
 
     let said = bench.fails(1, &["info", "not-an-id", "--json"]);
     let error: Value = serde_json::from_str(&said).unwrap();

@@ -14,5 +14,6 @@ fn the_pages_say_what_happens() {
     trycmd::TestCases::new()
         .default_bin_name("filestore")
         .env("FILESTORE_URL", bench.url())
+        .env("COLUMNS", "100")
         .case("tests/cmd/server/*.md");
 }

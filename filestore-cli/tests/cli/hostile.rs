@@ -126,7 +126,7 @@ fn ids_that_would_be_options_of_the_next_command_are_not_listed() {
     let quiet =
         filestore(work.path()).args(["list", "--quiet", "--server", &url]).output().unwrap();
     assert_eq!((quiet.status.code(), text(&quiet.stdout).as_str()), (Some(2), ""));
-    assert!(text(&quiet.stderr).contains("this is no id"), "{}", text(&quiet.stderr));
+    assert!(text(&quiet.stderr).contains("invalid id"), "{}", text(&quiet.stderr));
 
     let shown = filestore(work.path()).args(["list", "--server", &url]).output().unwrap();
     let said = text(&shown.stdout) + &text(&shown.stderr);

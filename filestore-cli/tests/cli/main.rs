@@ -3,11 +3,16 @@
 mod support;
 mod commands;
 mod names;
+mod modes;
 mod backups;
 mod metadata;
 mod receipts;
 mod clouds;
 mod recursive;
+mod plans;
+mod tables;
+mod environment;
+mod tls;
 mod process;
 mod stopped;
 mod hostile;

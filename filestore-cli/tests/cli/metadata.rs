@@ -1,4 +1,5 @@
-//! `metadata copy`. What needs a PostgreSQL server runs beside one: `tests/services/postgres/run`.
+//! `metadata copy`, and `backup` with PostgreSQL. What needs a PostgreSQL server runs beside one:
+//! `tests/services/postgres/run`.
 
 use crate::support::{Bench, Way, filestore, text};
 
@@ -20,33 +21,23 @@ fn what_is_missing_or_unsafe_is_said_before_anything_is_touched() {
         .args(["metadata", "copy", "--from", &from, "--config", &config])
         .output();
     let said = text(&alone.unwrap().stderr);
-    assert!(said.contains("no database is named"), "--data-dir is not needed: {said}");
+    assert!(said.contains("no target database is named"), "--data-dir is not needed: {said}");
     assert_eq!(bench.count(), 1);
 }
 
-#[cfg(not(feature = "postgres"))]
-#[test]
-fn without_the_feature_the_refusal_names_it() {
-    let bench = Bench::new(Way::Direct);
-    let from = format!("sqlite:{}", bench.data_dir().display());
-    let said = bench.fails(2, &["metadata", "copy", "--from", &from, "--to", "postgres://u@h/d"]);
-    assert!(said.contains("without the feature postgres"), "{said}");
-}
-
 /// Takes the password out of the address of the server for tests.
-#[cfg(feature = "postgres")]
-fn address() -> Option<(String, String)> {
-    let address = std::env::var("FILESTORE_TEST_POSTGRES").ok()?;
+fn address() -> (String, String) {
+    let address = std::env::var("FILESTORE_TEST_POSTGRES").unwrap();
     let (scheme, rest) = address.split_once("://").unwrap();
     let (user, host) = rest.split_once('@').unwrap();
     let (user, password) = user.split_once(':').unwrap();
-    Some((format!("{scheme}://{user}@{host}"), password.to_owned()))
+    (format!("{scheme}://{user}@{host}"), password.to_owned())
 }
 
-#[cfg(feature = "postgres")]
 #[test]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 fn a_store_goes_on_in_postgres() {
-    let Some((address, password)) = address() else { return };
+    let (address, password) = address();
     let bench = Bench::new(Way::Direct);
     let id = bench.upload("hello.txt", "hello", &[]);
     let schema = format!("cli_{}", std::process::id());
@@ -75,19 +66,18 @@ fn a_store_goes_on_in_postgres() {
 }
 
 /// Counts the files below a directory; none if it is not there.
-#[cfg(feature = "postgres")]
 fn files_below(directory: &std::path::Path) -> usize {
     let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
 }
 
-#[cfg(feature = "postgres")]
 #[test]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 fn a_copy_that_is_killed_while_files_move_goes_on_and_loses_none() {
     const FILES: usize = 60;
 
-    let Some((address, password)) = address() else { return };
+    let (address, password) = address();
     let bench = Bench::new(Way::Direct);
     let uploaded: Vec<_> = (0..FILES)
         .map(|number| bench.upload(&format!("{number}.txt"), format!("file {number}"), &[]))
@@ -111,7 +101,7 @@ fn a_copy_that_is_killed_while_files_move_goes_on_and_loses_none() {
     let began = std::time::Instant::now();
     while files_below(&house) < FILES / 5 {
         assert!(first.try_wait().unwrap().is_none(), "it ended before it could be killed");
-        assert!(began.elapsed().as_secs() < 120, "no files move");
+        assert!(began.elapsed() < crate::support::HANG, "no files move");
         std::thread::yield_now();
     }
     first.kill().unwrap();
@@ -136,10 +126,10 @@ fn a_copy_that_is_killed_while_files_move_goes_on_and_loses_none() {
     }
 }
 
-#[cfg(feature = "postgres")]
 #[test]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 fn a_damaged_record_is_named_by_a_copy_and_its_exit_status_says_so() {
-    let Some((address, password)) = address() else { return };
+    let (address, password) = address();
     let bench = Bench::new(Way::Direct);
     bench.upload("sound.txt", "sound", &[]);
     let id = bench.upload("damaged.txt", "damaged", &[]);
@@ -181,4 +171,83 @@ fn a_damaged_record_is_named_by_a_copy_and_its_exit_status_says_so() {
     let output = copy(&[]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("1 failed"), "{}", text(&output.stdout));
+}
+
+/// Runs commands on a directory of a bench, with a configuration.
+struct OnPostgres<'b> {
+    bench: &'b Bench,
+    address: String,
+    password: String,
+}
+
+impl OnPostgres<'_> {
+    /// Writes a configuration with LOCAL files in `house`, and with records in `schema` if one is named.
+    fn config(&self, schema: Option<&str>, house: &str) -> String {
+        let metadata = schema.map_or_else(String::new, |schema| {
+            format!(
+                "metadata = \"{}\"\n[postgres]\nschema = \"{schema}\"\nserver_timeout_secs = 2\n\
+                 password = \"${{FILESTORE_DATABASE_PASSWORD}}\"\n",
+                self.address
+            )
+        });
+        let root = self.bench.path(house);
+        let toml = format!(
+            "durability = \"process\"\n{metadata}[local]\nbackend = \"house\"\n[[providers]]\ncode = \"house\"\n\
+             scheme = \"fs\"\noptions.root = \"{}\"\n",
+            root.display()
+        );
+        let name = format!("{}-{house}.toml", schema.unwrap_or("sqlite"));
+        self.bench.write(&name, toml).display().to_string()
+    }
+
+    fn run(&self, dir: &str, config: &str, args: &[&str]) -> std::process::Output {
+        let dir = self.bench.path(dir).display().to_string();
+        let mut command = filestore(&self.bench.path(""));
+        command.args(["--data-dir", &dir, "--config", config]).args(args);
+        command.env("FILESTORE_DATABASE_PASSWORD", &self.password).output().unwrap()
+    }
+
+    fn ok(&self, dir: &str, config: &str, args: &[&str]) -> String {
+        let output = self.run(dir, config, args);
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+fn a_snapshot_of_a_store_in_postgres_comes_back_into_another_schema_and_into_sqlite() {
+    let (address, password) = address();
+    let bench = Bench::new(Way::Direct);
+    let on = OnPostgres { bench: &bench, address, password };
+    let schemas = ["one", "two"].map(|name| format!("cli_{name}_{}", std::process::id()));
+    let [one, two] = [on.config(Some(&schemas[0]), "house"), on.config(Some(&schemas[1]), "other")];
+
+    let hello = bench.write("hello.txt", "hello").display().to_string();
+    let id = on.ok("data", &one, &["upload", &hello, "--org", "42", "--sub", "docs", "--quiet"]);
+    let (id, to) = (id.trim(), format!("{}/", bench.path("backup").display()));
+    let made = on.ok("data", &one, &["backup", "create", "--to", &to]);
+    assert!(made.contains("1 file"), "{made}");
+    on.ok("data", &one, &["backup", "verify", "--from", &to]);
+    assert_eq!(
+        on.ok("data", &one, &["backup", "list", "--from", &to, "--quiet"]).lines().count(),
+        1
+    );
+
+    let restore = ["backup", "restore", "--all", "--from", &to];
+    let refused = on.run("copy", &one, &restore);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("its table files is not empty"), "{said}");
+
+    let said = on.ok("copy", &two, &restore);
+    assert!(said.contains("restored 1 file") && said.contains("moved 1 file"), "{said}");
+    assert_eq!(on.ok("any other", &two, &["get", id, "-o", "-"]), "hello");
+    assert_eq!(files_below(&bench.path("copy/blobs")), 1, "the marker alone");
+
+    let back = [&restore[..], &["--replace", "--sqlite"]].concat();
+    let said = on.ok("back", &one, &back);
+    assert!(said.contains("1 compared at their providers"), "{said}");
+    let sqlite = on.config(None, "house");
+    assert_eq!(on.ok("back", &sqlite, &["get", id, "-o", "-"]), "hello");
+    on.ok("back", &sqlite, &["backup", "prune", "--from", &to, "--keep", "1"]);
 }

@@ -25,8 +25,8 @@ const NAMES: [(&str, Option<&str>); 22] = [
     ("...", None),
     ("~", Some("~")),
     ("100% %41 %2e%2e%2f.txt", Some("100% %41 %2e%2e%2f.txt")),
-    ("-rf", Some("-rf")),
-    ("--output=x", Some("--output=x")),
+    ("-rf", Some("_-rf")),
+    ("--output=x", Some("_--output=x")),
     ("$(reboot) `id` | & ; < > * ?", Some("$(reboot) `id` | & ; < > * ?")),
     ("'; DROP TABLE files; --", Some("'; DROP TABLE files; --")),
     ("dir/", None),
@@ -89,6 +89,23 @@ fn a_name_with_a_control_character_is_refused(bench: &Bench) {
     assert_eq!(bench.count(), 0);
 }
 
+fn the_type_follows_from_the_bytes_and_the_name(bench: &Bench) {
+    for (file, bytes, mime_type) in [
+        ("a.csv", &b"BM;Preis\n1;2\n"[..], "text/csv"),
+        ("a.txt", b"GIF89a is a format", "text/plain"),
+        ("a.apk", b"PK\x03\x04 an archive", "application/vnd.android.package-archive"),
+        ("a.zip", b"PK\x03\x04 an archive", "application/zip"),
+        ("a.xls", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "application/vnd.ms-excel"),
+        ("a.gpx", b"<?xml version=\"1.0\"?><gpx/>", "application/gpx+xml"),
+    ] {
+        bench.write(file, bytes);
+        let record = bench.json(&["upload", file, "--org", "42", "--sub", "s"]);
+        assert_eq!(record[0]["mime_type"], mime_type, "{file}");
+        let given = ["upload", file, "--org", "42", "--sub", "s", "--type", "a/b"];
+        assert_eq!(bench.json(&given)[0]["mime_type"], "a/b", "{file}");
+    }
+}
+
 /// Files as a directory may hold them; their names are bytes, and nobody has checked them.
 #[cfg(target_os = "linux")]
 fn local_files_of_any_name_go_up(bench: &Bench) {
@@ -102,7 +119,7 @@ fn local_files_of_any_name_go_up(bench: &Bench) {
         (b"100% %22.txt", "100% %22.txt", ""),
         (b"Icon\r", "Icon", ""),
         (b"a\x1b]0;owned\x07b", "a]0;ownedb", "a_]0;owned_b"),
-        (b"not\xffutf8", "not\u{FFFD}utf8", ""),
+        (b"gr\xF6\xDFe \x80", "größe €", ""),
         (".hidden 🎉".as_bytes(), ".hidden 🎉", ""),
     ] {
         std::fs::write(bench.path("").join(OsStr::from_bytes(file)), "x").unwrap();
@@ -114,6 +131,16 @@ fn local_files_of_any_name_go_up(bench: &Bench) {
         let is_replaced = bench.way == Way::Url && !or.is_empty();
         assert_eq!(name, if is_replaced { or } else { stored });
     }
+
+    // A byte that is no character, neither in UTF-8 nor in Windows-1252.
+    let file = OsStr::from_bytes(b"not \x81 text");
+    std::fs::write(bench.path("").join(file), "x").unwrap();
+    let arguments = ["upload", "--org", "42", "--sub", "s"];
+    let output = bench.command(&arguments).arg("--").arg(file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("neither UTF-8"), "{said}");
+    let output = bench.command(&arguments).args(["--name", "n", "--"]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 macro_rules! in_two_ways {
@@ -127,6 +154,7 @@ in_two_ways! {
     any_name_goes_up_is_listed_and_comes_down
     a_name_of_255_characters_comes_down_under_its_end
     a_name_with_a_control_character_is_refused
+    the_type_follows_from_the_bytes_and_the_name
 }
 
 #[cfg(target_os = "linux")]

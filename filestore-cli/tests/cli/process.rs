@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::support::{Bench, Way, filestore, text};
 
 #[test]
@@ -44,7 +46,7 @@ fn a_command_has_one_target() {
     ] {
         let output = filestore(work.path()).args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains("exclude each other"));
+        assert!(text(&output.stderr).contains("cannot be used together"));
     }
 }
 
@@ -53,7 +55,7 @@ fn a_command_that_looks_for_something_makes_no_data_directory() {
     let work = tempfile::tempdir().unwrap();
     let output = filestore(work.path()).args(["list", "--data-dir", "typo"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no data directory there: typo"));
+    assert!(text(&output.stderr).contains("no data directory found: typo"));
     assert!(!work.path().join("typo").exists());
 }
 
@@ -126,9 +128,58 @@ fn a_purge_removes_deleted_files_for_good() {
     let bench = Bench::new(Way::Direct);
     let id = bench.upload("a.txt", "four", &[]);
     bench.ok(&["delete", &id]);
-    let plan = bench.json(&["purge", "run", "--dry-run"]);
+    let plan = bench.json(&["purge", "run", "--now", "--dry-run"]);
     assert_eq!((&plan["purged"], &plan["purged_bytes"]), (&1.into(), &4.into()));
-    assert!(bench.ok(&["purge", "run"]).starts_with("purged 1 file (4 B)"));
+    assert!(bench.ok(&["purge", "run", "--now"]).starts_with("purged 1 file (4 B)"));
     bench.fails(1, &["info", &id]);
-    assert_eq!(bench.json(&["purge", "run"])["purged"], 0);
+    assert_eq!(bench.json(&["purge", "run", "--now"])["purged"], 0);
+}
+
+#[test]
+fn a_purge_run_waits_a_day_unless_it_is_told_now_and_takes_one_organization_if_told() {
+    for way in [Way::Direct, Way::Url, Way::Socket] {
+        let bench = Bench::new(way);
+        let id = bench.upload("a.txt", "four", &[]);
+        let other = bench.ok(&["upload", "a.txt", "--org", "43", "--sub", "s", "--quiet"]);
+        bench.ok(&["delete", &id, other.trim()]);
+
+        let early = bench.ok(&["purge", "run"]);
+        assert!(early.starts_with("purged 0 files (0 B)"), "{early}");
+        assert!(early.contains(", 2 files in the grace period (8 B), next due 20"), "{early}");
+        let status = bench.ok(&["status"]);
+        assert!(status.contains(" 2 files in the grace period (8 B), next due 20"), "{status}");
+
+        let none = bench.json(&["purge", "run", "--org", "44", "--now"]);
+        assert_eq!((&none["purged"], &none["waiting"]), (&0.into(), &0.into()));
+        let waits = bench.json(&["purge", "run", "--org", "42", "--dry-run"]);
+        assert_eq!((&waits["purged"], &waits["waiting_bytes"]), (&0.into(), &4.into()));
+        let refused = bench.fails(1, &["purge", "run", "--org", "007", "--now"]);
+        assert!(refused.contains("organization_id") && refused.contains("--org"), "{refused}");
+
+        let purged = bench.json(&["purge", "run", "--org", "42", "--now"]);
+        assert_eq!((&purged["purged"], &purged["purged_bytes"]), (&1.into(), &4.into()));
+        bench.fails(1, &["info", &id]);
+        assert_eq!(bench.json(&["restore", other.trim()])["deleted_at"], Value::Null);
+    }
+}
+
+#[test]
+fn a_deleted_file_shows_when_it_was_deleted_and_when_its_purge_is_due() {
+    for way in [Way::Direct, Way::Url] {
+        let bench = Bench::new(way);
+        let id = bench.upload("a.txt", "four", &[]);
+        let live = bench.json(&["info", &id]);
+        assert_eq!((&live["deleted_at"], &live["purge_due_at"]), (&Value::Null, &Value::Null));
+        bench.ok(&["delete", &id]);
+        let dead = bench.json(&["info", &id]);
+        assert!(dead["deleted_at"].as_str() < dead["purge_due_at"].as_str(), "{dead}");
+        let listed = bench.ok(&["list", "--purge-status", "SYSTEM_PURGE"]);
+        let due = dead["purge_due_at"].as_str().unwrap()[..10].to_owned();
+        assert!(listed.contains("PURGE DUE (UTC)") && listed.contains(&due), "{listed}");
+        assert!(!bench.ok(&["list"]).contains("PURGE DUE"));
+
+        let shown = bench.ok(&["info", &id]);
+        assert!(shown.contains("\ndeleted       20"), "{shown}");
+        assert!(shown.contains("\npurge due     20"), "{shown}");
+    }
 }

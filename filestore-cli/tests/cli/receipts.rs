@@ -1,18 +1,12 @@
 //! `purge receipt`, on a data directory, over a socket and against a server; verified without any.
 
-use std::time::Duration;
-
 use crate::support::{Bench, Way};
 
 fn purged(bench: &Bench) -> String {
     let id = bench.upload("hello.txt", "hello", &[]);
     bench.ok(&["delete", &id]);
-    // A server's own run may be at it already.
-    let is_gone = (0..100).any(|_| {
-        bench.ok(&["purge", "run"]);
-        !bench.run(&["info", &id]).status.success()
-    });
-    assert!(is_gone, "the purge ends");
+    bench.ok(&["purge", "run", "--now"]);
+    bench.fails(1, &["info", &id]);
     id
 }
 
@@ -21,7 +15,7 @@ fn a_receipt_is_shown_saved_and_verified_without_a_server() {
     for (way, by) in
         [(Way::Direct, "library"), (Way::Url, "open_mode"), (Way::Socket, "admin_socket")]
     {
-        let bench = Bench::with(way, |config| config.store.purge_grace = Duration::ZERO);
+        let bench = Bench::new(way);
         let id = purged(&bench);
         let receipt = bench.json(&["purge", "receipt", &id]);
         assert_eq!(receipt["receipt"]["deleted_by"]["kind"], by);
@@ -54,8 +48,23 @@ fn a_receipt_is_shown_saved_and_verified_without_a_server() {
 }
 
 #[test]
+fn a_receipt_before_the_purge_is_missing_with_the_reason() {
+    for way in [Way::Direct, Way::Url] {
+        let bench = Bench::new(way);
+        let id = bench.upload("hello.txt", "hello", &[]);
+        let said = bench.fails(1, &["purge", "receipt", &id]);
+        assert!(said.contains("the file is not deleted"), "{said}");
+        bench.ok(&["delete", &id]);
+        let said = bench.fails(1, &["purge", "receipt", &id]);
+        assert!(said.contains("not purged yet: the purge is due 20"), "{said}");
+        let said = bench.fails(1, &["purge", "receipt", "01JD8QZ4T6X3M2V9B7K5N1R0CE"]);
+        assert!(said.contains("check the id"), "{said}");
+    }
+}
+
+#[test]
 fn a_receipt_is_compared_with_the_keys_of_its_store_and_their_ends() {
-    let bench = Bench::with(Way::Direct, |config| config.store.purge_grace = Duration::ZERO);
+    let bench = Bench::new(Way::Direct);
     let id = purged(&bench);
     let receipt = bench.json(&["purge", "receipt", &id]).to_string();
     let file = bench.write("receipt.json", &receipt).display().to_string();
@@ -96,12 +105,12 @@ fn a_receipt_is_compared_with_the_keys_of_its_store_and_their_ends() {
 
 #[test]
 fn a_good_receipt_of_a_file_that_a_snapshot_still_has_ends_with_3() {
-    let bench = Bench::with(Way::Direct, |config| config.store.purge_grace = Duration::ZERO);
+    let bench = Bench::new(Way::Direct);
     let id = bench.upload("hello.txt", "hello", &[]);
     let snapshots = bench.path("snapshots").display().to_string();
     bench.ok(&["backup", "create", "--to", &snapshots]);
     bench.ok(&["delete", &id]);
-    bench.ok(&["purge", "run"]);
+    bench.ok(&["purge", "run", "--now"]);
 
     let receipt = bench.json(&["purge", "receipt", &id]);
     assert_eq!(receipt["receipt"]["absent_everywhere"], false, "{receipt}");

@@ -100,6 +100,38 @@ fn a_run_that_is_killed_is_finished_by_the_next() {
     assert_eq!(bench.count(), 120);
 }
 
+#[test]
+fn a_run_that_is_stopped_says_how_to_continue() {
+    let bench = with_photos(Way::Url, 400);
+    let journal = bench.path("j.jsonl");
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
+    command
+        .args(UPLOAD)
+        .args(["--server", &bench.url(), "--jobs", "1"])
+        .current_dir(bench.path(""))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+
+    let mut child = command.spawn().unwrap();
+    while lines(&journal) < 3 && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    std::process::Command::new("kill").args(["-s", "INT", &pid]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    if output.status.code() == Some(0) {
+        // The run was faster than the signal.
+        assert!(text(&output.stdout).contains("uploaded 400 files"), "{said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.starts_with("stopped: ") && said.contains(" of 400 files are stored"), "{said}");
+    assert!(said.contains("run the same command again"), "{said}");
+    assert_eq!(counts(&bench.json(&UPLOAD))[2], 0);
+    assert_eq!(bench.count(), 400);
+}
+
 fn lines(path: &PathBuf) -> usize {
     std::fs::read(path).map_or(0, |text| text.split_inclusive(|byte| *byte == b'\n').count())
 }
@@ -157,17 +189,11 @@ fn without_a_journal_option_it_is_kept_with_the_users_state() {
     assert_eq!(counts(&bench.json(&UPLOAD[..7])), [0, 2, 0]);
 }
 
-/// A store where a deleted file is gone with the next purge.
-fn without_grace(way: Way) -> Bench {
-    Bench::with(way, |config| config.store.purge_grace = std::time::Duration::ZERO)
-}
-
-/// Deletes a file, and waits until the purge has removed its record.
+/// Deletes a file and purges it at once.
 fn purge(bench: &Bench, id: &str) {
     bench.ok(&["delete", id]);
-    while bench.run(&["info", id]).status.success() {
-        bench.ok(&["purge", "run"]);
-    }
+    bench.ok(&["purge", "run", "--now"]);
+    bench.fails(1, &["info", id]);
 }
 
 /// The id that the journal has last for its one file.
@@ -178,7 +204,7 @@ fn last_id(bench: &Bench) -> String {
 #[test]
 fn a_file_that_returns_to_an_older_content_is_stored_again() {
     for way in [Way::Direct, Way::Url] {
-        let bench = without_grace(way);
+        let bench = Bench::new(way);
         bench.write("photos/a.txt", "first");
         bench.ok(&UPLOAD);
         let outdated = last_id(&bench);
@@ -196,7 +222,7 @@ fn a_file_that_returns_to_an_older_content_is_stored_again() {
 #[test]
 fn an_upload_that_was_deleted_before_its_answer_was_noted_is_made_again() {
     for way in [Way::Direct, Way::Url] {
-        let bench = without_grace(way);
+        let bench = Bench::new(way);
         bench.write("photos/a.txt", "first");
         bench.ok(&UPLOAD);
         let lost = last_id(&bench);

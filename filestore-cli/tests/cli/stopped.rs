@@ -16,7 +16,7 @@ fn left_by_a_server(data: &Path, config: StoreConfig) -> String {
         let store = FileStore::builder(data).config(config).open().await.unwrap();
         let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
         let record = store.upload(new, &b"bytes"[..]).await.unwrap();
-        store.delete(record.file_id, &Scope::All).await.unwrap();
+        store.scoped(&Scope::All).delete(record.file_id).await.unwrap();
         store.close().await;
         record.file_id.to_string()
     })

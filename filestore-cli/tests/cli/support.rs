@@ -12,6 +12,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// The end of a test that hangs. No machine is so slow that anything else takes as long.
+pub(crate) const HANG: Duration = Duration::from_mins(10);
+
 /// The way by which commands reach the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -182,7 +185,17 @@ fn start(data: &Path, configure: impl FnOnce(&mut Config)) -> (Runtime, Option<S
 pub(crate) fn filestore(work: &Path) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
     command.current_dir(work).env("XDG_STATE_HOME", work.join(".state"));
-    for name in ["FILESTORE_URL", "FILESTORE_KEY", "FILESTORE_LOG", "FILESTORE_CONFIG"] {
+    for name in [
+        "FILESTORE_URL",
+        "FILESTORE_KEY",
+        "FILESTORE_KEY_FILE",
+        "FILESTORE_CA_CERT",
+        "FILESTORE_DATA_DIR",
+        "FILESTORE_LOG",
+        "FILESTORE_CONFIG",
+        "COLUMNS",
+        "NO_COLOR",
+    ] {
         command.env_remove(name);
     }
     command

@@ -1,4 +1,4 @@
-//! How a client is configured.
+//! The configuration of a client.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,12 +15,14 @@ use crate::error::{Error, Result};
 use crate::transport::retry::RetryPolicy;
 use crate::transport::tls;
 
-/// The environment variable that names the server, for [`Client::from_env`].
+/// The environment variable with the base URL, for [`Client::from_env`].
 pub(crate) const URL_VARIABLE: &str = "FILESTORE_URL";
-/// The environment variable that holds the API key, for [`Client::from_env`].
+/// The environment variable with the API key, for [`Client::from_env`].
 pub(crate) const KEY_VARIABLE: &str = "FILESTORE_API_KEY";
 
-/// Configures a [`Client`].
+/// Configures a [`Client`]. Start with [`Client::builder`].
+///
+/// For example, set an API key, timeouts and retries:
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -30,7 +32,7 @@ pub(crate) const KEY_VARIABLE: &str = "FILESTORE_API_KEY";
 /// let client = Client::builder("https://files.example.org/storage")?
 ///     .api_key("fsk_…")
 ///     .timeouts(Duration::from_secs(5), Duration::from_secs(30))
-///     .retry(RetryPolicy { max_attempts: 6, ..RetryPolicy::default() })
+///     .retry(RetryPolicy::default().max_attempts(6))
 ///     .user_agent("gallery/1.4")
 ///     .build()?;
 /// # let _ = client;
@@ -52,24 +54,25 @@ pub struct ClientBuilder {
     http: Option<reqwest::Client>,
 }
 
-/// The proxy of requests to the server.
+/// The proxy for requests to the server.
 enum ProxyChoice {
-    /// As the environment says (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); none for a server on this
-    /// machine.
+    /// The proxy from the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`). No proxy for a
+    /// server on this machine.
     System,
     None,
     Given(Box<reqwest::Proxy>),
 }
 
-/// The configuration that a built client keeps.
+/// The configuration of a built client.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) base: Url,
-    /// Base for URLs that the server gives as paths; `None` over a Unix socket, which others cannot reach.
+    /// Base for URLs that the server returns as paths. `None` for a Unix socket, which other
+    /// machines cannot reach.
     pub(crate) reachable_base: Option<Url>,
     /// Name of the server, for messages.
     pub(crate) peer: String,
-    /// Headers of every request to the server, the key among them.
+    /// Headers of every request to the server, including the key.
     pub(crate) headers: HeaderMap,
     pub(crate) idle_timeout: Duration,
     pub(crate) reply_timeout: Duration,
@@ -94,11 +97,11 @@ impl ClientBuilder {
         })
     }
 
-    /// Reads [`URL_VARIABLE`] and [`KEY_VARIABLE`] through `variable`, which stands for the
+    /// Reads [`URL_VARIABLE`] and [`KEY_VARIABLE`] through `variable`, which represents the
     /// environment.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let url = variable(URL_VARIABLE).filter(|url| !url.is_empty()).ok_or_else(|| {
-            Error::invalid(format!("{URL_VARIABLE} is not set: it names the server"))
+            Error::invalid(format!("{URL_VARIABLE} is not set: set it to the URL of the server"))
         })?;
 
         let builder = Self::new(&url)?;
@@ -108,8 +111,8 @@ impl ClientBuilder {
         })
     }
 
-    /// Connects through this Unix socket; the base URL then only gives the `Host` and the path
-    /// prefix, and proxies are not used.
+    /// Connects through this Unix socket, without a proxy. The base URL then sets only the `Host`
+    /// header and the path prefix.
     #[cfg(unix)]
     #[must_use]
     pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> Self {
@@ -117,15 +120,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Sends this key with every request to the server (and never to anybody else).
+    /// Sends this API key with every request to the server, and never to a storage provider.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// Limits how long a connection may take (10 s), and how long a transfer may stand still (60 s).
-    /// A transfer as a whole has no limit: as long as bytes flow, it goes on.
+    /// Sets the timeout for connecting (default 10 s) and the idle timeout (default 60 s).
+    ///
+    /// The idle timeout limits the time without a single byte. A transfer as a whole has no limit.
     #[must_use]
     pub fn timeouts(mut self, connect: Duration, idle: Duration) -> Self {
         self.connect_timeout = connect;
@@ -133,38 +137,42 @@ impl ClientBuilder {
         self
     }
 
-    /// Limits how long the server may think after it has the whole of an upload (300 s): it makes the
-    /// bytes durable, and may pass them on to a slow provider, before it answers.
+    /// Sets the timeout for the reply to a complete upload (default 300 s).
+    ///
+    /// Before it replies, the server makes the bytes durable and might copy them to a slow
+    /// provider.
     #[must_use]
     pub fn reply_timeout(mut self, reply: Duration) -> Self {
         self.reply_timeout = reply;
         self
     }
 
-    /// Says how failed calls are repeated.
+    /// Sets the retry policy.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Sets the `User-Agent`; `filestore-client/<version>` otherwise.
+    /// Sets the `User-Agent` (default `filestore-client/<version>`).
     #[must_use]
     pub fn user_agent(mut self, name: impl Into<String>) -> Self {
         self.user_agent = name.into();
         self
     }
 
-    /// Sends these headers with every request to the server, and with none to a provider.
+    /// Sends these headers with every request to the server, and never to a storage provider.
     #[must_use]
     pub fn default_headers(mut self, headers: HeaderMap) -> Self {
         self.headers = headers;
         self
     }
 
-    /// Trusts the certificates in `pem` beside those of the operating system, for the server and for
-    /// the providers it redirects to. Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid)
-    /// if `pem` holds no certificate.
+    /// Trusts the certificates in `pem` in addition to the certificates of the operating system.
+    /// This applies to the server and to the storage providers.
+    ///
+    /// Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if `pem` contains no
+    /// certificate.
     ///
     /// ```no_run
     /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -180,38 +188,43 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// Sends requests to the server through this proxy, whatever the environment says. Requests to
-    /// the providers it redirects to go as the environment says.
+    /// Sends requests to the server through this proxy, and ignores the environment.
+    ///
+    /// Requests to storage providers still use the proxy from the environment.
     #[must_use]
     pub fn proxy(mut self, proxy: reqwest::Proxy) -> Self {
         self.proxy = ProxyChoice::Given(Box::new(proxy));
         self
     }
 
-    /// Sends requests to the server through no proxy, whatever the environment says.
+    /// Sends requests to the server without a proxy, and ignores the environment.
     #[must_use]
     pub fn no_proxy(mut self) -> Self {
         self.proxy = ProxyChoice::None;
         self
     }
 
-    /// Sends requests to the server with an HTTP client of your own.
+    /// Sends requests to the server with your own HTTP client.
     ///
-    /// Such a client must not follow redirects: a followed one would take the key to the storage
-    /// provider, and hide the redirect from the download. It should have no overall or read timeout,
-    /// which would cut long transfers, and must not decompress bodies. Its connect timeout, proxy,
-    /// certificates, user agent and socket are in force, and those given here are not; the API key
-    /// and [`default_headers`](Self::default_headers) still are. A bare client made here is used for
-    /// redirects to providers.
+    /// Configure that client as follows:
+    ///
+    /// - Redirects must be off. Otherwise the client sends the API key to the storage provider.
+    /// - Decompression of bodies must be off.
+    /// - The overall timeout and the read timeout should be off, because they cut long transfers.
+    ///
+    /// Your client's connect timeout, proxy, certificates, user agent and socket replace the
+    /// settings of this builder. The API key and [`default_headers`](Self::default_headers) still
+    /// apply. For redirects to storage providers, the builder creates a separate client.
     #[must_use]
     pub fn http_client(mut self, client: reqwest::Client) -> Self {
         self.http = Some(client);
         self
     }
 
-    /// Makes the client; nothing is sent yet. Fails with
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a key or user agent that no header can
-    /// hold.
+    /// Creates the client. This sends no request.
+    ///
+    /// Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the API key or the user
+    /// agent is not a valid header value.
     pub fn build(mut self) -> Result<Client> {
         let peer = match (&self.unix_socket, &self.http) {
             (Some(path), None) => format!("unix:{}", path.display()),
@@ -240,9 +253,9 @@ impl ClientBuilder {
         Ok(Client::assemble(http, bare, settings))
     }
 
-    /// Starts an HTTP client as both kinds of requests use it.
+    /// Starts an HTTP client with the settings that both clients share.
     fn transport(&self, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
-        // Redirects are followed by hand: only downloads have any, and those go out bare.
+        // This crate follows redirects itself: only downloads have them, and they need no key.
         reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .redirect(Policy::none())
@@ -290,7 +303,7 @@ fn parse_base(text: &str) -> Result<Url> {
 
     if !base.username().is_empty() || base.password().is_some() {
         return Err(Error::invalid(
-            "the base URL must not hold a user or password: give an API key",
+            "the base URL must not contain a user or password: use an API key",
         ));
     }
     if base.query().is_some() || base.fragment().is_some() {
@@ -300,7 +313,7 @@ fn parse_base(text: &str) -> Result<Url> {
     let path = base.path().trim_end_matches('/').to_owned();
     if path.ends_with(filestore_core::api::PREFIX) {
         return Err(Error::invalid(format!(
-            "the base URL ends before {}: {base}",
+            "the base URL must not contain {}: {base}",
             filestore_core::api::PREFIX
         )));
     }
@@ -308,7 +321,7 @@ fn parse_base(text: &str) -> Result<Url> {
     Ok(base)
 }
 
-/// Tests whether a URL names the machine that this process runs on (RFC 6761 section 6.3 for names).
+/// Returns true if a URL names this machine (RFC 6761 section 6.3 for names).
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -320,8 +333,9 @@ fn is_loopback(url: &Url) -> bool {
 fn authorization(key: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-            .map_err(|_| Error::invalid("the API key holds a character that no header can hold"))?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+            Error::invalid("the API key contains a character that a header cannot contain")
+        })?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::api::{
-    DeleteFileResult, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, HealthReply,
-    OrganizationId, PREFIX, ReadyReply, UsageReply,
+    DeleteReply, FileRecord, HealthReply, OrganizationId, PREFIX, ReadyReply, RestoreReply,
+    UsageReply,
 };
 use reqwest::header::IF_MATCH;
 use reqwest::{Method, RequestBuilder, Url};
@@ -18,9 +18,12 @@ use builder::{ClientBuilder, Settings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::transport::Call;
 use crate::transport::reply::{JSON_LIMIT_BYTES, Reply, expect_same_id};
-use crate::transport::retry::{Attempts, Repeat, RetryPolicy};
+use crate::transport::retry::{Attempts, Retry, RetryPolicy};
 
-/// A connection pool to one filestore server. Cheap to clone; clones share the pool.
+/// A connection to one filestore server.
+///
+/// A client is cheap to clone, and clones share the connection pool. For example, upload, download
+/// and delete a file:
 ///
 /// ```no_run
 /// use filestore_client::{Client, Item};
@@ -41,14 +44,14 @@ pub struct Client {
 
 struct Inner {
     http: reqwest::Client,
-    /// For redirects: no key and no header of ours.
+    /// For redirects, without the key and other headers.
     bare: reqwest::Client,
     settings: Settings,
 }
 
 impl Client {
-    /// Makes a client for the server at `base_url` with the defaults of [`ClientBuilder`], without
-    /// an API key.
+    /// Creates a client for the server at `base_url`, with the defaults of [`ClientBuilder`] and
+    /// without an API key.
     ///
     /// ```
     /// let client = filestore_client::Client::new("http://127.0.0.1:8080")?;
@@ -58,9 +61,10 @@ impl Client {
         Self::builder(base_url)?.build()
     }
 
-    /// Makes a client for the server that the environment names: `FILESTORE_URL` is its base URL,
-    /// `FILESTORE_API_KEY` the key, if it needs one. Fails with [`ErrorKind::Invalid`] if there is
-    /// no URL.
+    /// Creates a client from the environment variables `FILESTORE_URL` (the base URL) and
+    /// `FILESTORE_API_KEY` (optional).
+    ///
+    /// Fails with [`ErrorKind::Invalid`] if `FILESTORE_URL` is not set.
     ///
     /// ```no_run
     /// let client = filestore_client::Client::from_env()?;
@@ -70,17 +74,19 @@ impl Client {
         ClientBuilder::from_variables(|name| std::env::var(name).ok())?.build()
     }
 
-    /// Starts a client for the server at `base_url`, which may hold a path prefix
-    /// (`https://example.org/files`) and ends before `/api/v1`.
+    /// Starts to configure a client for the server at `base_url`.
+    ///
+    /// The URL can have a path prefix, for example `https://example.org/files`. The URL does not
+    /// contain `/api/v1`.
     pub fn builder(base_url: impl AsRef<str>) -> Result<ClientBuilder> {
         ClientBuilder::new(base_url.as_ref())
     }
 
-    /// Returns a client whose transfers may stand still for `idle`. It shares the connections of this
-    /// one.
+    /// Returns a client with another idle timeout. The new client shares the connections of this
+    /// client.
     ///
-    /// A limit on a call as a whole is `tokio::time::timeout` around its future: a call that is dropped
-    /// is cancelled.
+    /// To limit a whole call, wrap its future in `tokio::time::timeout`. If you drop the future,
+    /// the client cancels the call.
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -96,15 +102,15 @@ impl Client {
         self.with_settings(|settings| settings.idle_timeout = idle)
     }
 
-    /// Returns a client whose uploads wait for their reply for `reply` at most; see
-    /// [`ClientBuilder::reply_timeout`]. It shares the connections of this one.
+    /// Returns a client with another [reply timeout](ClientBuilder::reply_timeout). The new client
+    /// shares the connections of this client.
     #[must_use]
     pub fn with_reply_timeout(&self, reply: Duration) -> Self {
         self.with_settings(|settings| settings.reply_timeout = reply)
     }
 
-    /// Returns a client that repeats failed calls by another policy. It shares the connections of this
-    /// one.
+    /// Returns a client with another retry policy. The new client shares the connections of this
+    /// client.
     #[must_use]
     pub fn with_retry(&self, policy: RetryPolicy) -> Self {
         self.with_settings(|settings| settings.retry = policy)
@@ -117,8 +123,10 @@ impl Client {
         Self::assemble(http.clone(), bare.clone(), settings)
     }
 
-    /// Reads the record of a file, with the ETag that [`Change::if_match`](crate::Change::if_match)
-    /// takes. A deleted file still has one until it is purged.
+    /// Returns the record of a file, with an ETag for
+    /// [`Change::if_match`](crate::Change::if_match).
+    ///
+    /// A deleted file has a record until the purge removes the file.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -129,16 +137,17 @@ impl Client {
     /// ```
     pub async fn info(&self, file_id: impl AsRef<str>) -> Result<Reply<FileRecord>> {
         let request = self.file_request(Method::GET, file_id.as_ref(), &["info"])?;
-        let reply: Reply<FileRecord> = self.perform(Call::repeatable(request)).await?.reply()?;
+        let reply: Reply<FileRecord> = self.perform(Call::idempotent(request)).await?.reply()?;
         expect_same_id(file_id.as_ref(), &reply.value.file_id)?;
         Ok(reply)
     }
 
-    /// Deletes a file: the file is unreadable at once, and its bytes are purged in the background. A
-    /// second call answers the same until the record is gone, then [`ErrorKind::NotFound`].
+    /// Deletes a file. The server hides the file at once and purges its bytes in the background.
     ///
-    /// A deletion whose reply is lost is repeated. If the file is gone by then, that is a success: its
-    /// reply has `purge_pending` false, and a storage location of `UNKNOWN`.
+    /// A second call has the same result. After the purge, it fails with [`ErrorKind::NotFound`].
+    ///
+    /// If the reply gets lost, the client retries. If the file is purged by then, the call
+    /// succeeds, and the reply has `purge_pending: false` and the storage location `UNKNOWN`.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -153,8 +162,8 @@ impl Client {
     }
 
     async fn deleted(&self, file_id: &str, request: RequestBuilder) -> Result<DeleteReply> {
-        let mut attempts = Attempts::new(self.settings().retry, Repeat::Always);
-        match self.attempt(Call::repeatable(request), &mut attempts).await {
+        let mut attempts = Attempts::new(self.settings().retry, Retry::Idempotent);
+        match self.attempt(Call::idempotent(request), &mut attempts).await {
             Err(error) if error.kind() == ErrorKind::NotFound && attempts.lost_a_reply() => {
                 Ok(DeleteReply::purged(file_id))
             }
@@ -166,8 +175,10 @@ impl Client {
         }
     }
 
-    /// Deletes a file only if it still has this ETag, else [`ErrorKind::PreconditionFailed`]. A second
-    /// call answers as one of [`delete`](Self::delete) does.
+    /// Deletes a file if it still has this ETag. Otherwise fails with
+    /// [`ErrorKind::PreconditionFailed`].
+    ///
+    /// For a second call, see [`delete`](Self::delete).
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -187,50 +198,29 @@ impl Client {
         self.deleted(file_id, request.header(IF_MATCH, etag.as_ref())).await
     }
 
-    /// Deletes up to 1000 files, each for itself. The results come in the order of the ids, and say of
-    /// each that is not deleted why; a second call answers as for [`delete`](Self::delete).
+    /// Restores a deleted file. If the file is not deleted, the call succeeds without an effect.
+    ///
+    /// The reply contains the record if the key has the scope `read`. After the purge has started,
+    /// the call fails with [`ErrorKind::Conflict`].
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// for result in client.delete_many(["01JD0000000000000000000000"]).await? {
-    ///     if let Some(error) = result.error {
-    ///         eprintln!("{} stays: {}", result.id, error.detail);
-    ///     }
+    /// let reply = client.restore("01JD0000000000000000000000").await?;
+    /// if let Some(record) = reply.record() {
+    ///     assert_eq!(record.purge_status, None);
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn delete_many(
-        &self,
-        file_ids: impl IntoIterator<Item = impl Into<String>>,
-    ) -> Result<Vec<DeleteFileResult>> {
-        let body = DeleteFilesRequest::new(file_ids);
-        let request = self.request(Method::POST, &["files", "delete"]).json(&body);
-        let reply: DeleteFilesReply = self.json(Call::repeatable(request)).await?;
-        if reply.results.len() != body.ids.len() {
-            return Err(Error::protocol("the reply has another number of results than ids"));
-        }
-        Ok(reply.results)
-    }
-
-    /// Takes a deletion back. [`ErrorKind::Conflict`] once the purge has claimed the file.
-    ///
-    /// ```no_run
-    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let record = client.restore("01JD0000000000000000000000").await?;
-    /// assert_eq!(record.purge_status, None);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn restore(&self, file_id: impl AsRef<str>) -> Result<FileRecord> {
+    pub async fn restore(&self, file_id: impl AsRef<str>) -> Result<RestoreReply> {
         let request = self.file_request(Method::POST, file_id.as_ref(), &["restore"])?;
         // A file that is not deleted is restored already.
-        let record: FileRecord = self.json(Call::repeatable(request)).await?;
-        expect_same_id(file_id.as_ref(), &record.file_id)?;
-        Ok(record)
+        let reply: RestoreReply = self.json(Call::idempotent(request)).await?;
+        expect_same_id(file_id.as_ref(), reply.file_id())?;
+        Ok(reply)
     }
 
-    /// Counts the files and bytes that an organization stores, by location, beside its quotas.
+    /// Returns the number of an organization's files and bytes by location, with its quotas.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -246,10 +236,10 @@ impl Client {
     {
         let organization = organization.try_into().map_err(Into::into)?;
         let path = ["organizations", organization.as_str(), "usage"];
-        self.json(Call::repeatable(self.request(Method::GET, &path))).await
+        self.json(Call::idempotent(self.request(Method::GET, &path))).await
     }
 
-    /// Asks if the server's process answers.
+    /// Checks that the server answers.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -258,10 +248,12 @@ impl Client {
     /// # }
     /// ```
     pub async fn health(&self) -> Result<HealthReply> {
-        self.json(Call::repeatable(self.request(Method::GET, &["health-checks"]))).await
+        self.json(Call::idempotent(self.request(Method::GET, &["health-checks"]))).await
     }
 
-    /// Asks if the server's database and storage work; [`ErrorKind::Busy`] if not. Never repeated.
+    /// Checks that the server's database and storage work. Fails with [`ErrorKind::Busy`] if not.
+    ///
+    /// The client never retries this call.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -304,7 +296,7 @@ impl Client {
         &self.inner.http
     }
 
-    /// Starts a request without anything of ours, for a presigned URL.
+    /// Starts a request without any header of the client, for a presigned URL.
     pub(crate) fn bare_request(&self, url: Url) -> RequestBuilder {
         self.inner.bare.get(url)
     }
@@ -313,7 +305,7 @@ impl Client {
     pub(crate) fn request(&self, method: Method, segments: &[&str]) -> RequestBuilder {
         let mut url = self.settings().base.clone();
         url.path_segments_mut()
-            .expect("the builder took only http URLs, which have a path")
+            .expect("the builder accepts only http URLs, which have a path")
             .pop_if_empty()
             .extend(PREFIX.split('/').skip(1))
             .extend(segments);
@@ -327,10 +319,10 @@ impl Client {
         file_id: &str,
         rest: &[&str],
     ) -> Result<RequestBuilder> {
-        // Anything else could name another endpoint ("..", "upload/..").
+        // Other characters could address another endpoint ("..", "upload/..").
         if file_id.is_empty() || !file_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(Error::invalid(format!(
-                "a file id has letters and digits only: {file_id:?}"
+                "a file id contains only letters and digits: {file_id:?}"
             )));
         }
 

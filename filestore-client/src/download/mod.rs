@@ -1,4 +1,4 @@
-//! Downloading a file: the bytes that are wanted, and the place they go to.
+//! Downloads of files.
 
 mod wanted;
 mod transfer;
@@ -25,13 +25,15 @@ use wanted::Wanted;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::progress::{OnProgress, Progress};
-use crate::transport::retry::{Attempts, Repeat};
+use crate::transport::retry::{Attempts, Retry};
 
-/// A download that has not started yet; [`Client::download`] makes one.
+/// A download before its start, returned by [`Client::download`].
 ///
-/// A connection that breaks is taken up again where it broke, as long as the file is still the
-/// same. The SHA-256 of a whole file is checked at its end. Where the server redirects to the
-/// storage provider, the bytes come from there, over a request that carries no key.
+/// If the connection breaks, the client resumes the download, unless the file has changed. At the
+/// end of a whole file, the client checks the SHA-256. If the server redirects to a storage
+/// provider, the client gets the bytes from there and does not send the API key.
+///
+/// For example, save a file, read its first bytes, and copy it to a socket:
 ///
 /// ```no_run
 /// use filestore_client::Disposition;
@@ -45,7 +47,7 @@ use crate::transport::retry::{Attempts, Repeat};
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a download does nothing until it has somewhere to go: to_path, to_writer, bytes, stream or reader"]
+#[must_use = "a download starts with to_path, to_writer, bytes, stream or reader"]
 pub struct Download {
     pub(crate) client: Client,
     pub(crate) file_id: String,
@@ -53,51 +55,54 @@ pub struct Download {
     pub(crate) disposition: Option<Disposition>,
     pub(crate) if_match: Option<String>,
     pub(crate) on_progress: Option<OnProgress>,
-    /// The first reply, if it is there already.
+    /// The first reply, if it has already arrived.
     begun: Option<Piece>,
 }
 
 /// A finished download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Downloaded {
-    /// Bytes delivered.
+    /// Number of delivered bytes.
     pub len_bytes: u64,
-    /// The media type the bytes came with.
+    /// Media type of the reply.
     pub content_type: Option<String>,
-    /// The ETag the bytes came with (the provider's, behind a redirect).
+    /// ETag of the reply (after a redirect, the ETag of the provider).
     pub etag: Option<String>,
-    /// The whole file's SHA-256 in hex. Of a whole download it was checked; a range cannot be.
+    /// SHA-256 of the whole file in hex. The client checked it for a whole file, but not for a
+    /// range.
     pub sha256: String,
 }
 
 impl Download {
-    /// Asks for these bytes only, counted from zero: `100..200`, `100..`, `..=99`.
+    /// Requests only these bytes, counted from zero, for example `100..200`, `100..` or `..=99`.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
         self.wanted = Wanted::from_bounds(&range);
         self
     }
 
-    /// Asks for the last `len_bytes` only.
+    /// Requests only the last `len_bytes` bytes.
     pub fn suffix(mut self, len_bytes: u64) -> Self {
         self.wanted = Wanted::Suffix(len_bytes);
         self
     }
 
-    /// Asks for this disposition.
+    /// Requests this disposition.
     pub fn disposition(mut self, disposition: Disposition) -> Self {
         self.disposition = Some(disposition);
         self
     }
 
-    /// Downloads the file only if it still has this ETag, else
+    /// Downloads the file only if it still has this ETag. Otherwise the download fails with
     /// [`ErrorKind::PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
     pub fn if_match(mut self, etag: impl Into<String>) -> Self {
         self.if_match = Some(etag.into());
         self
     }
 
-    /// Connects, and returns the download if the file has changed since it had this ETag, the one of
-    /// [`Client::info`]: `"<sha256>"` with the quotes, wherever the bytes are. `None` if it is the same.
+    /// Connects, and returns the download if the file no longer has this ETag. Returns `None` if
+    /// the file is unchanged.
+    ///
+    /// Use the ETag from [`Client::info`], which is `"<sha256>"` with quotes.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -110,7 +115,7 @@ impl Download {
     /// # }
     /// ```
     pub async fn if_changed(self, etag: &str) -> Result<Option<Self>> {
-        let mut attempts = Attempts::new(self.client.settings().retry, Repeat::Always);
+        let mut attempts = Attempts::new(self.client.settings().retry, Retry::Idempotent);
         let transfer = Transfer::new(self);
 
         loop {
@@ -125,14 +130,16 @@ impl Download {
         }
     }
 
-    /// Calls back as bytes are delivered.
+    /// Calls `callback` while the client delivers the bytes.
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(callback));
         self
     }
 
-    /// Writes the bytes to `writer` as they come, and flushes it. On an error, what was written so
-    /// far stays written: after [`ErrorKind::Digest`](crate::ErrorKind::Digest) it must not be used.
+    /// Writes the bytes to `writer` as they arrive, and flushes the writer.
+    ///
+    /// If the download fails, the writer contains a part of the file. After
+    /// [`ErrorKind::Digest`](crate::ErrorKind::Digest), do not use the written bytes.
     pub async fn to_writer<W: AsyncWrite + Unpin + Send + ?Sized>(
         self,
         writer: &mut W,
@@ -147,12 +154,11 @@ impl Download {
         transfer.conclude()
     }
 
-    /// Yields the bytes as a stream, which starts when it is polled first.
+    /// Returns the bytes as a stream. The download starts at the first poll.
     ///
-    /// A broken connection is resumed within the stream. The digest of a whole file is checked at
-    /// the end: a stream that ends without an error has yielded the whole file. After an error the
-    /// stream ends; after [`ErrorKind::Digest`](crate::ErrorKind::Digest) nothing that it yielded
-    /// may be used.
+    /// The stream resumes broken connections and checks the digest of a whole file at the end. If
+    /// the stream ends without an error, you have the complete file. The stream ends after an
+    /// error. After [`ErrorKind::Digest`](crate::ErrorKind::Digest), do not use the received bytes.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -180,10 +186,10 @@ impl Download {
         chunks.boxed()
     }
 
-    /// Reads the bytes through [`AsyncRead`], with everything that [`stream`](Self::stream) says.
+    /// Returns the bytes as an [`AsyncRead`]. The reader behaves like [`stream`](Self::stream).
     ///
-    /// Failures are [`std::io::Error`]s whose source is an [`Error`](crate::Error). A reader that
-    /// comes to its end has read the whole file, so read until then.
+    /// Read until the end, because the check of the digest is at the end. A failure is a
+    /// [`std::io::Error`] with an [`Error`](crate::Error) as its source.
     ///
     /// ```no_run
     /// use tokio::io::AsyncReadExt;
@@ -198,9 +204,11 @@ impl Download {
         StreamReader::new(self.stream().map_err(io::Error::other))
     }
 
-    /// Writes the bytes to a file. They go to a temporary file beside it, which is checked,
-    /// flushed to the disk and renamed at the end, over whatever is there. On an error, or if the
-    /// future is dropped, `path` is as it was.
+    /// Writes the bytes to the file at `path`, and replaces an existing file.
+    ///
+    /// The client writes to a temporary file in the same directory, checks the digest, flushes the
+    /// file to the disk, and renames it. After an error, or if you drop the future, `path` is
+    /// unchanged.
     pub async fn to_path(self, path: impl AsRef<Path>) -> Result<Downloaded> {
         let mut partial = PartialFile::create(path.as_ref()).await?;
         let done = self.to_writer(partial.writer()).await?;
@@ -208,7 +216,7 @@ impl Download {
         Ok(done)
     }
 
-    /// Collects the bytes in memory.
+    /// Returns the bytes in memory.
     pub async fn bytes(self) -> Result<Bytes> {
         let mut bytes = Vec::new();
         self.to_writer(&mut bytes).await?;
@@ -217,7 +225,7 @@ impl Download {
 }
 
 impl Client {
-    /// Prepares the download of a file.
+    /// Prepares the download of a file. See [`Download`] for the ways to get the bytes.
     pub fn download(&self, file_id: impl AsRef<str>) -> Download {
         Download {
             client: self.clone(),

@@ -1,9 +1,9 @@
-//! A file that appears under its name only when it is whole.
+//! A file that gets its name when it is complete.
 //!
 //! # Crash safety
-//! The bytes are flushed before the rename and the directory after it, so that after
-//! a power cut the name holds the old file or the whole new one. A killed process leaves a
-//! `.filestore-….part` behind; it is never taken for the file.
+//! The bytes are flushed before the rename, and the directory after it. After a power cut, the name
+//! belongs to the old file or to the complete new file. A killed process leaves a
+//! `.filestore-….part` file behind.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::error::{Error, Result};
 
-/// A file under a temporary name, beside the one that it will get.
+/// A file with a temporary name in the directory of the target.
 pub(crate) struct PartialFile {
     file: File,
     temporary: Temporary,
@@ -21,11 +21,12 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    /// Makes a temporary file in the directory of `target`. Its name does not hold the target's:
-    /// that may be as long as a name can be.
+    /// Creates a temporary file in the directory of `target`. The name does not contain the name of
+    /// the target, which might already have the maximum length.
     pub(crate) async fn create(target: &Path) -> Result<Self> {
         if target.file_name().is_none() {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "it names no file");
+            let error =
+                io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file");
             return Err(Error::io(&writing(target), error));
         }
 
@@ -45,7 +46,7 @@ impl PartialFile {
         &mut self.file
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     pub(crate) async fn publish(mut self) -> Result<()> {
         self.rename().await.map_err(|error| Error::io(&writing(&self.target), error))
     }
@@ -70,7 +71,7 @@ impl PartialFile {
     }
 }
 
-/// Removes the temporary file unless it was published; also when the download is dropped.
+/// Removes the temporary file if it was not published, for example after a dropped download.
 struct Temporary {
     path: PathBuf,
     published: bool,
@@ -81,7 +82,7 @@ impl Drop for Temporary {
         if !self.published
             && let Err(error) = std::fs::remove_file(&self.path)
         {
-            tracing::warn!(path = %self.path.display(), %error, "a partial download stays behind");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove a partial download");
         }
     }
 }

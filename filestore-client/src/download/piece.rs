@@ -1,4 +1,4 @@
-//! One reply with bytes of a file, from the service or from the provider it redirects to.
+//! One reply with bytes of a file, from the service or from a provider.
 
 use reqwest::header::{CONTENT_RANGE, HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode, Url};
@@ -7,24 +7,24 @@ use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::transport::reply::header;
 
-/// A reply whose body is being read.
+/// A reply while the client reads its body.
 pub(super) struct Piece {
     pub(super) response: Response,
     /// Name of the sender, for messages.
     pub(super) peer: String,
     pub(super) origin: Origin,
     pub(super) digest: Digest,
-    /// Position in the file at which the body starts.
+    /// Position of the start of the body in the file.
     pub(super) start: u64,
-    /// Position in the file at which the body ends, where known.
+    /// Position of the end of the body in the file, if known.
     pub(super) end: Option<u64>,
-    /// Length of the file, where known.
+    /// Length of the file, if known.
     pub(super) total: Option<u64>,
-    /// Bytes at the start of the body that were delivered before.
+    /// Number of bytes at the start of the body that are already delivered.
     pub(super) skip: u64,
 }
 
-/// The side that sends the bytes.
+/// The sender of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     Service,
@@ -53,7 +53,7 @@ impl Piece {
     }
 }
 
-/// The bytes `start..end` of a file of `total` bytes, if the sender knows how many there are.
+/// The bytes `start..end` of a file of `total` bytes, if the sender knows the total.
 #[derive(Debug, PartialEq, Eq)]
 struct ContentRange {
     start: u64,
@@ -61,14 +61,14 @@ struct ContentRange {
     total: Option<u64>,
 }
 
-/// Reads `Content-Range: bytes 5-9/10` (RFC 9110 §14.4).
+/// Parses `Content-Range: bytes 5-9/10` (RFC 9110 §14.4).
 fn content_range(headers: &HeaderMap) -> Result<ContentRange> {
     let text = header(headers, &CONTENT_RANGE).unwrap_or_default();
     parse_content_range(&text)
-        .ok_or_else(|| Error::protocol(format!("the Content-Range is not understood: {text:?}")))
+        .ok_or_else(|| Error::protocol(format!("cannot parse the Content-Range: {text:?}")))
 }
 
-/// Refuses a range whose last byte comes before its first one, or beyond the file.
+/// Refuses a range with its last byte before the first byte or outside of the file.
 fn parse_content_range(text: &str) -> Option<ContentRange> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -79,31 +79,31 @@ fn parse_content_range(text: &str) -> Option<ContentRange> {
     is_sound.then_some(ContentRange { start, end, total })
 }
 
-/// Reads plain digits: `parse` alone would take a sign as well.
+/// Parses plain digits. `parse` alone would also accept a sign.
 fn number(digits: &str) -> Option<u64> {
     if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// Returns the absolute URL that a redirect leads to.
+/// Returns the absolute URL of a redirect.
 pub(super) fn redirect_target(redirect: &Response) -> Result<Url> {
     header(redirect.headers(), &LOCATION)
         .and_then(|location| redirect.url().join(&location).ok())
         .filter(|url| matches!(url.scheme(), "http" | "https"))
-        .ok_or_else(|| Error::protocol("the redirect to the storage provider leads nowhere"))
+        .ok_or_else(|| Error::protocol("the redirect to the storage provider has no valid URL"))
 }
 
-/// Tests whether a redirect leads to where the service itself was asked: a proxy in front of it wants
-/// another scheme, or a login. Only a provider elsewhere has bytes.
+/// Returns true if a redirect leads to the service itself, for example because a proxy wants
+/// another scheme or a login. Only a provider at another address has bytes.
 pub(super) fn leads_back(asked: &Url, target: &Url) -> bool {
     let is_same_port = asked.port_or_known_default() == target.port_or_known_default();
     asked.host_str() == target.host_str() && (is_same_port || asked.path() == target.path())
 }
 
-/// Makes the error for a request to the provider that got no reply.
+/// Creates the error for a request to the provider without a reply.
 pub(super) fn unreachable_provider(peer: &str, error: reqwest::Error) -> Error {
     let error = Error::transport(peer, error);
     match error.kind() {
-        // The server is there; the provider that it redirects to is not.
+        // The server is reachable, but its provider is not.
         ErrorKind::Connect => {
             let message = error.message().to_owned();
             error.wrapped(ErrorKind::Provider, message)
@@ -112,11 +112,11 @@ pub(super) fn unreachable_provider(peer: &str, error: reqwest::Error) -> Error {
     }
 }
 
-/// Makes the error for a refusal of the provider.
+/// Creates the error for a refusal of the provider.
 ///
-/// An expired or outdated URL is cured by asking the service again, as are the provider's own bad
-/// moments, so all of these are worth another attempt; but a range it does not have is not. No
-/// presigned URL is answered with 401: that is a login on the way.
+/// A new request to the service fixes an expired URL and a temporary problem of the provider, so
+/// most refusals allow a retry. Exceptions are a range outside of the file, and a 401: a provider
+/// never answers a presigned URL with 401, so it comes from a proxy with a login.
 pub(super) fn refused_by_provider(peer: &str, status: StatusCode) -> Error {
     let kind = match status {
         StatusCode::RANGE_NOT_SATISFIABLE => ErrorKind::Invalid,

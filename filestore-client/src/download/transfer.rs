@@ -1,9 +1,10 @@
-//! The loop behind a download: ask, follow a redirect, hand on bytes, and resume what broke off.
+//! The steps of a download: request, redirect, delivery, and resume.
 //!
-//! A file is identified during a download by its SHA-256, known from the first reply (`Repr-Digest`)
-//! or, behind a redirect, from the record. Every later piece must be of the same file, wherever it
-//! comes from: a file may move from the server to its provider while it is read. The service's
-//! strong ETag goes along as `If-Range`; to the provider's host nothing goes but `Range`.
+//! The SHA-256 identifies the file during a download. The digest comes from the first reply
+//! (`Repr-Digest`), or from the record after a redirect. Every later piece must belong to the same
+//! file. The source can change, because a file can move from the server to its provider during the
+//! download. The client sends the strong ETag of the service as `If-Range`. The provider gets only
+//! `Range`.
 
 use bytes::Bytes;
 use filestore_core::api::FileRecord;
@@ -17,28 +18,28 @@ use super::piece::{
 };
 use super::wanted::Wanted;
 use super::{Download, Downloaded};
-use crate::digest::{Digest, from_hex, from_repr_digest, to_hex};
+use crate::digest::{Digest, from_hex, from_repr_digest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::transport::Call;
 use crate::transport::reply::{header, silent, unexpected_redirect};
-use crate::transport::retry::{Attempts, Repeat};
+use crate::transport::retry::{Attempts, Retry};
 
-/// A download under way. [`Transfer::next`] yields its bytes, then [`Transfer::conclude`] checks
+/// A running download. [`Transfer::next`] returns its bytes, and [`Transfer::conclude`] checks
 /// them.
 pub(crate) struct Transfer {
     download: Download,
     attempts: Attempts,
-    /// The reply that is being read, while a connection stands.
+    /// The current reply, if the connection is open.
     piece: Option<Piece>,
     pinned: Option<Pinned>,
     delivered: u64,
-    /// Bytes delivered when the last attempt failed; more since then is progress.
+    /// Number of delivered bytes at the last failure. More bytes since then are progress.
     delivered_before: u64,
     hasher: Sha256,
 }
 
-/// The facts that the first reply settled.
+/// The properties of the file from the first reply.
 struct Pinned {
     digest: Digest,
     first: u64,
@@ -54,7 +55,7 @@ impl Transfer {
 
         Self {
             download,
-            attempts: Attempts::new(policy, Repeat::Always),
+            attempts: Attempts::new(policy, Retry::Idempotent),
             piece: None,
             pinned: None,
             delivered: 0,
@@ -63,12 +64,12 @@ impl Transfer {
         }
     }
 
-    /// Gives the download back, of a transfer that has delivered nothing.
+    /// Returns the download, if no byte is delivered yet.
     pub(crate) fn into_download(self) -> Download {
         self.download
     }
 
-    /// Returns the next bytes, or `None` after the last; connects anew where that may help.
+    /// Returns the next bytes, or `None` at the end. Reconnects if that might help.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {
             let error = match self.attempt().await {
@@ -88,14 +89,14 @@ impl Transfer {
         }
     }
 
-    /// Checks the digest of a whole download, once [`next`](Self::next) has returned `None`.
+    /// Checks the digest of a whole download, after [`next`](Self::next) has returned `None`.
     pub(crate) fn conclude(&mut self) -> Result<Downloaded> {
         let pinned = self.pinned.take().expect("a finished attempt has pinned");
         let received: Digest = self.hasher.finalize_reset().into();
 
         if self.download.wanted == Wanted::Whole && received != pinned.digest {
-            let message = "the downloaded bytes do not have the file's SHA-256; it may have been \
-                           replaced meanwhile: download it again";
+            let message = "the downloaded bytes do not match the file's SHA-256: the file might have been \
+                           replaced during the download, so download it again";
             return Err(Error::new(ErrorKind::Digest, message));
         }
 
@@ -103,11 +104,11 @@ impl Transfer {
             len_bytes: self.delivered,
             content_type: pinned.content_type,
             etag: pinned.etag,
-            sha256: to_hex(&pinned.digest),
+            sha256: hex::encode(pinned.digest),
         })
     }
 
-    /// Reads on where the last piece ended, over a new connection if there is none.
+    /// Continues at the end of the last piece. Connects first if necessary.
     async fn attempt(&mut self) -> Result<Option<Bytes>> {
         if self.piece.is_none() {
             let mut piece = match self.download.begun.take() {
@@ -142,7 +143,7 @@ impl Transfer {
         Ok(None)
     }
 
-    /// Judges the end of a body: the end of the download, or a short one.
+    /// Handles the end of a body: the end of the download, or an early end.
     fn end(&self) -> Result<Option<Bytes>> {
         let peer = self.piece.as_ref().map_or("the server", |piece| &piece.peer);
 
@@ -155,13 +156,13 @@ impl Transfer {
         }
     }
 
-    /// Asks the service, and follows its redirect once.
+    /// Sends the request to the service, and follows one redirect.
     async fn connect(&self) -> Result<Piece> {
         let piece = self.connect_unless(None).await?;
         piece.ok_or_else(|| Error::protocol("the server answered 304 to an unconditional request"))
     }
 
-    /// Connects as [`connect`](Self::connect) does; `None` if the file still has this ETag.
+    /// Connects like [`connect`](Self::connect). Returns `None` if the file still has this ETag.
     pub(crate) async fn connect_unless(&self, etag: Option<&str>) -> Result<Option<Piece>> {
         self.download.wanted.check()?;
 
@@ -182,14 +183,14 @@ impl Transfer {
         }
     }
 
-    /// Takes the bytes that the service itself sends.
+    /// Uses the bytes from the service itself.
     async fn served(&self, response: Response) -> Result<Piece> {
         let client = &self.download.client;
         let response = client.accept(response).await?;
         let repr_digest = header(response.headers(), &HeaderName::from_static("repr-digest"));
         let digest = match repr_digest.as_deref().and_then(from_repr_digest) {
             Some(digest) => digest,
-            // A proxy on the way removed the header.
+            // A proxy has removed the header.
             None => self.digest_by_record().await?,
         };
         Piece::new(response, client.settings().peer.clone(), Origin::Service, digest)
@@ -217,8 +218,9 @@ impl Transfer {
         Ok(request)
     }
 
-    /// Follows the service's redirect to a provider, unless the file still has the ETag `unless`. The
-    /// service ignores conditions there (RFC 9110 §13.2.1), so they are judged by the record.
+    /// Follows the redirect to a provider, unless the file still has the ETag `unless`. The service
+    /// ignores conditions for a redirect (RFC 9110 §13.2.1), so the client evaluates them with the
+    /// record.
     async fn follow(&self, redirect: &Response, unless: Option<&str>) -> Result<Option<Piece>> {
         let client = &self.download.client;
         let target = redirect_target(redirect)?;
@@ -231,7 +233,7 @@ impl Transfer {
             return Ok(None);
         }
         if self.download.if_match.as_ref().is_some_and(|etag| !names(etag, &digest)) {
-            let message = "the file does not have the expected ETag any more";
+            let message = "the file no longer has the expected ETag";
             return Err(Error::new(ErrorKind::PreconditionFailed, message));
         }
 
@@ -256,7 +258,7 @@ impl Transfer {
     async fn digest_by_record(&self) -> Result<Digest> {
         let Download { client, file_id, .. } = &self.download;
         let request = client.file_request(Method::GET, file_id, &["info"])?;
-        let record: FileRecord = client.json(Call::repeatable(request)).await?;
+        let record: FileRecord = client.json(Call::idempotent(request)).await?;
 
         from_hex(&record.sha256)
             .ok_or_else(|| Error::protocol(format!("the record has no SHA-256: {}", record.sha256)))
@@ -271,16 +273,16 @@ impl Transfer {
         }
     }
 
-    /// Checks that a reply goes on where the last one ended, and returns the position in the file.
+    /// Checks that a reply continues at the current position. Returns the position in the file.
     fn admit(&mut self, piece: &Piece) -> Result<u64> {
-        // Until a byte is delivered, every reply may start anew.
+        // Before the first delivered byte, every reply can start again.
         if self.delivered == 0 {
             self.pinned = Some(Pinned::by(piece, self.download.wanted)?);
         }
 
         let pinned = self.pinned.as_ref().expect("the first reply pins, and bytes follow a reply");
         if !pinned.is_same_file(piece) {
-            let message = "the file was replaced while it was downloaded: download it again";
+            let message = "the file was replaced during the download: download it again";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
 
@@ -293,7 +295,7 @@ impl Transfer {
         Ok(position)
     }
 
-    /// Returns how many bytes are still to come, where that is known.
+    /// Returns the number of remaining bytes, if known.
     fn left(&self) -> Option<u64> {
         let pinned = self.pinned.as_ref()?;
         pinned.end.map(|end| end.saturating_sub(pinned.first + self.delivered))
@@ -321,11 +323,11 @@ impl Transfer {
 
 impl Pinned {
     fn by(piece: &Piece, wanted: Wanted) -> Result<Self> {
-        // A suffix of a file of unknown length is where the reply says it is.
+        // For a suffix of a file with unknown length, the reply contains the position.
         let (first, end) = wanted.window(piece.total).unwrap_or((piece.start, piece.end));
         if end.is_some_and(|end| end <= first) && wanted != Wanted::Whole {
             return Err(Error::invalid(format!(
-                "the range starts behind the end of the file: {first}"
+                "the range starts after the end of the file: {first}"
             )));
         }
 
@@ -340,22 +342,22 @@ impl Pinned {
         })
     }
 
-    /// Compares the digests, which decide. Two replies of the provider must also agree on their
-    /// ETag: the digest behind a redirect was read a moment after the redirect.
+    /// Compares the digests. Two replies of the provider must also have the same ETag, because the
+    /// digest was read shortly after the redirect.
     fn is_same_file(&self, piece: &Piece) -> bool {
         let both_provider = self.origin == Origin::Provider && piece.origin == Origin::Provider;
         self.digest == piece.digest
             && (!both_provider || self.etag == header(piece.response.headers(), &ETAG))
     }
 
-    /// Returns what `If-Range` may hold (RFC 9110 §13.1.5): a strong ETag, of the service's own.
+    /// Returns the value for `If-Range`: a strong ETag of the service (RFC 9110 §13.1.5).
     fn if_range(&self) -> Option<&str> {
         let etag = self.etag.as_deref().filter(|etag| !etag.starts_with("W/"));
         etag.filter(|_| self.origin == Origin::Service)
     }
 }
 
-/// Tests whether the value of `If-Match` or `If-None-Match` names the file with this digest.
+/// Returns true if the value of `If-Match` or `If-None-Match` matches this digest.
 fn names(etags: &str, digest: &Digest) -> bool {
-    etags.trim() == "*" || etags.contains(&format!("\"{}\"", to_hex(digest)))
+    etags.trim() == "*" || etags.contains(&format!("\"{}\"", hex::encode(digest)))
 }

@@ -1,24 +1,24 @@
-//! The part of a file that a download asks for.
+//! The requested part of a file.
 
 use std::ops::{Bound, RangeBounds};
 
 use crate::error::{Error, Result};
 
-/// The bytes of the file that are wanted.
+/// The requested bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Whole,
     Range {
         first: u64,
-        /// Up to `end`, exclusive, or to the end of the file.
+        /// Exclusive end, or `None` for the end of the file.
         end: Option<u64>,
     },
-    /// The last so many bytes.
+    /// This number of bytes at the end.
     Suffix(u64),
 }
 
 impl Wanted {
-    /// Translates the bounds of a range; one without bounds is the whole file.
+    /// Converts the bounds of a range. A range without bounds is the whole file.
     pub(crate) fn from_bounds(range: &impl RangeBounds<u64>) -> Self {
         let first = match range.start_bound() {
             Bound::Included(first) => *first,
@@ -34,13 +34,13 @@ impl Wanted {
         if (first, end) == (0, None) { Self::Whole } else { Self::Range { first, end } }
     }
 
-    /// Refuses a range that holds no byte.
+    /// Refuses an empty range.
     pub(crate) fn check(self) -> Result<()> {
         match self {
             Self::Range { first, end: Some(end) } if first >= end => {
-                Err(Error::invalid(format!("the range holds no byte: {first}..{end}")))
+                Err(Error::invalid(format!("the range is empty: {first}..{end}")))
             }
-            Self::Suffix(0) => Err(Error::invalid("the range holds no byte: the last 0")),
+            Self::Suffix(0) => Err(Error::invalid("the range is empty: the last 0 bytes")),
             _ => Ok(()),
         }
     }
@@ -50,15 +50,15 @@ impl Wanted {
         match self {
             Self::Whole => None,
             Self::Range { first, end: None } => Some(format!("bytes={first}-")),
-            // `end` is at least 1: `check` refuses an empty range, and a resumed download has had a
-            // byte.
+            // `end` is at least 1, because `check` refuses an empty range, and a resumed
+            // download has received a byte.
             Self::Range { first, end: Some(end) } => Some(format!("bytes={first}-{}", end - 1)),
             Self::Suffix(len) => Some(format!("bytes=-{len}")),
         }
     }
 
-    /// Returns the first byte, and the end where it is known, in a file of `total` bytes; `None`
-    /// for a suffix while `total` is unknown.
+    /// Returns the first byte, and the end if it is known, in a file of `total` bytes. Returns
+    /// `None` for a suffix if `total` is unknown.
     pub(crate) fn window(self, total: Option<u64>) -> Option<(u64, Option<u64>)> {
         match self {
             Self::Whole => Some((0, total)),

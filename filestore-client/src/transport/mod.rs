@@ -1,4 +1,4 @@
-//! The way a call takes: how it is sent, sent again, and answered.
+//! Sends calls, retries them, and reads their replies.
 
 pub(crate) mod random;
 pub(crate) mod reply;
@@ -14,20 +14,20 @@ use tokio::time::timeout;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use reply::{JSON_LIMIT_BYTES, Received, silent};
-use retry::{Attempts, Repeat};
+use retry::{Attempts, Retry};
 
 impl Client {
     pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call) -> Result<T> {
         self.perform(call).await?.json()
     }
 
-    /// Sends a call, again where that is safe, and reads its whole reply.
+    /// Sends a call, retries it if that is safe, and reads the whole reply.
     pub(crate) async fn perform(&self, call: Call) -> Result<Received> {
-        let mut attempts = Attempts::new(self.settings().retry, call.repeat);
+        let mut attempts = Attempts::new(self.settings().retry, call.retry);
         self.attempt(call, &mut attempts).await
     }
 
-    /// Sends a call as [`perform`](Self::perform) does. Afterwards `attempts` tells how it went.
+    /// Sends a call like [`perform`](Self::perform). Afterwards, `attempts` contains the failures.
     pub(crate) async fn attempt(&self, call: Call, attempts: &mut Attempts) -> Result<Received> {
         let limit = match call.wait {
             Wait::Idle => Some(self.settings().idle_timeout),
@@ -59,8 +59,8 @@ impl Client {
         self.execute(self.built(request)?, limit).await
     }
 
-    /// Finishes a request. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if no header can hold one
-    /// of its values.
+    /// Builds a request. Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for an
+    /// invalid header value.
     fn built(&self, request: RequestBuilder) -> Result<Request> {
         request.build().map_err(|error| Error::transport(&self.settings().peer, error))
     }
@@ -77,32 +77,32 @@ impl Client {
     }
 }
 
-/// A request whose body is in memory, and the rules for sending it.
+/// A request with its body in memory, and the rules to send it.
 pub(crate) struct Call {
     request: RequestBuilder,
-    repeat: Repeat,
+    retry: Retry,
     wait: Wait,
     limit_bytes: usize,
 }
 
-/// The limit of waiting for the head of a reply.
+/// The time limit for the head of a reply.
 enum Wait {
     Idle,
     Endless,
 }
 
 impl Call {
-    /// Makes a call that does twice what it does once.
-    pub(crate) fn repeatable(request: RequestBuilder) -> Self {
-        Self { request, repeat: Repeat::Always, wait: Wait::Idle, limit_bytes: JSON_LIMIT_BYTES }
+    /// Creates a call that is safe to send twice.
+    pub(crate) fn idempotent(request: RequestBuilder) -> Self {
+        Self { request, retry: Retry::Idempotent, wait: Wait::Idle, limit_bytes: JSON_LIMIT_BYTES }
     }
 
-    /// Makes a call that is repeated only while it surely changed nothing.
+    /// Creates a call that is retried only if the server did not process it.
     pub(crate) fn once(request: RequestBuilder) -> Self {
-        Self { repeat: Repeat::IfNothingChanged, ..Self::repeatable(request) }
+        Self { retry: Retry::IfUnprocessed, ..Self::idempotent(request) }
     }
 
-    /// Waits for the reply without limit: the server works for as long as it takes.
+    /// Waits for the reply without a time limit, for long-running work.
     pub(crate) fn endless(mut self) -> Self {
         self.wait = Wait::Endless;
         self

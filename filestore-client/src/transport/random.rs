@@ -1,4 +1,4 @@
-//! Random numbers that nobody can guess, from the cryptography beneath TLS.
+//! Unpredictable random numbers, from the cryptography library of TLS.
 
 use rustls::crypto::ring;
 

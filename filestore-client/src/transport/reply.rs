@@ -1,4 +1,4 @@
-//! Reading replies: successes, problems, and the limits of both.
+//! Reads replies: successful replies and problem documents.
 
 use std::time::Duration;
 
@@ -12,16 +12,18 @@ use tokio::time::timeout;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most bytes of a JSON reply that are read; a page of 1000 records is about 1 MiB.
+/// Maximum size of a JSON reply in bytes. A page of 1000 records has about 1 MiB.
 pub(crate) const JSON_LIMIT_BYTES: usize = 16 << 20;
-/// The header with the id of a request in the server's log.
+/// The header with the id of the request in the server's log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The mark of a reply that was stored with an idempotency key, and is given again.
+/// The header that marks a stored reply for an idempotency key.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// The most bytes of a problem document that are read.
+/// Maximum size of a problem document in bytes.
 const PROBLEM_LIMIT_BYTES: usize = 64 << 10;
 
-/// A reply: its value, and the headers that tell more about it.
+/// A reply: its value and its headers.
+///
+/// For example, use the ETag of a reply to replace a file only if it is unchanged:
 ///
 /// ```no_run
 /// use filestore_client::{Change, Client, Item};
@@ -42,23 +44,25 @@ const PROBLEM_LIMIT_BYTES: usize = 64 << 10;
 pub struct Reply<T> {
     /// Value of the body.
     pub value: T,
-    /// `ETag` header, with the quotes, as `If-Match` wants it.
+    /// `ETag` header with quotes, ready for `If-Match`.
     pub etag: Option<String>,
-    /// Id under which the server logged the request (`X-Request-Id`).
+    /// Id of the request in the server's log (`X-Request-Id`).
     pub request_id: Option<String>,
-    /// Headers, all of them.
+    /// All headers.
     pub headers: HeaderMap,
 }
 
 impl<T> Reply<T> {
-    /// Returns true if this is the stored reply to an earlier request with the same idempotency key:
-    /// the file is as it was then, and may have been changed or deleted since.
+    /// Returns true if this is the stored reply to an earlier request with the same idempotency
+    /// key.
+    ///
+    /// The record is from that time. The file might have been changed or deleted since.
     pub fn is_replayed(&self) -> bool {
         self.headers.get(IDEMPOTENCY_REPLAYED).is_some_and(|value| value == "true")
     }
 }
 
-/// A whole successful reply, its body not yet understood.
+/// A complete successful reply with its raw body.
 pub(crate) struct Received {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -69,13 +73,13 @@ impl Received {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let kind = header(&self.headers, &CONTENT_TYPE).unwrap_or_else(|| "no type".to_owned());
-            Error::protocol(format!("the reply ({kind}) is not understood: {error}"))
+            Error::protocol(format!("cannot parse the reply ({kind}): {error}"))
                 .with_status(self.status.as_u16())
                 .with_source(error)
         })
     }
 
-    /// Reads the body, and keeps the headers beside its value.
+    /// Parses the body and keeps the headers.
     pub(crate) fn reply<T: DeserializeOwned>(self) -> Result<Reply<T>> {
         Ok(Reply {
             value: self.json()?,
@@ -87,7 +91,7 @@ impl Received {
 }
 
 impl Client {
-    /// Lets a 2xx or 304 through, and turns everything else into its error.
+    /// Accepts 2xx and 304, and turns all other replies into errors.
     pub(crate) async fn accept(&self, response: Response) -> Result<Response> {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
@@ -97,7 +101,7 @@ impl Client {
             return Err(unexpected_redirect(&response));
         }
         let headers = response.headers().clone();
-        // The status counts even if its explanation is cut off.
+        // The status is valid even if the body is incomplete.
         let body = self.read_all(response, PROBLEM_LIMIT_BYTES).await.unwrap_or_default();
         let problem = Some(body)
             .filter(|_| is_json(&headers))
@@ -105,7 +109,7 @@ impl Client {
         Err(refusal(status, &headers, problem))
     }
 
-    /// Reads a whole successful reply, of at most `limit_bytes`.
+    /// Reads a complete successful reply of up to `limit_bytes`.
     pub(crate) async fn finish(&self, response: Response, limit_bytes: usize) -> Result<Received> {
         let response = self.accept(response).await?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -113,7 +117,7 @@ impl Client {
         Ok(Received { status, headers, body })
     }
 
-    /// Reads the next piece of a body, within the idle timeout.
+    /// Reads the next piece of a body within the idle timeout.
     pub(crate) async fn next_chunk(
         &self,
         response: &mut Response,
@@ -144,26 +148,26 @@ impl Client {
     }
 }
 
-/// Refuses a reply about another file than the one asked for: what is done next, such as writing a
-/// file of that name, relies on the id.
+/// Refuses a reply about another file, because the next steps rely on the id. For example, the
+/// caller might write a file with that name.
 pub(crate) fn expect_same_id(asked: &str, answered: &str) -> Result<()> {
     if asked == answered {
         return Ok(());
     }
-    Err(Error::protocol(format!("the server answered about another file than {asked}")))
+    Err(Error::protocol(format!("the server answered about a file other than {asked}")))
 }
 
-/// Makes the error for a peer that said nothing for `idle`.
+/// Creates the error for a peer that was silent for `idle`.
 pub(crate) fn silent(peer: &str, idle: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("{peer} was silent for {idle:?}"))
 }
 
-/// Returns a header's value, if it is text.
+/// Returns the value of a header, if it is text.
 pub(crate) fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// Makes the error that a status and its problem document stand for.
+/// Creates the error for a status and its problem document.
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, problem: Option<Problem>) -> Error {
     let kind = kind_of(status, problem.as_ref());
     let said = problem.as_ref().map(|problem| &problem.detail).filter(|detail| !detail.is_empty());
@@ -183,8 +187,8 @@ fn kind_of(status: StatusCode, problem: Option<&Problem>) -> ErrorKind {
     match (status.as_u16(), code) {
         (422, Some(ErrorCode::DigestMismatch)) => ErrorKind::Digest,
         (502, Some(ErrorCode::ProviderUnavailable)) => ErrorKind::Provider,
-        // Without the service's own words a 404 may come from anybody on the way: it must not be
-        // taken for "there is no such file".
+        // Without a problem document, a 404 might come from a proxy, so it does not mean that
+        // the file is missing.
         (404 | 405, None) => ErrorKind::Protocol,
         (401, _) => ErrorKind::Unauthorized,
         (403, _) => ErrorKind::Forbidden,
@@ -200,9 +204,9 @@ fn kind_of(status: StatusCode, problem: Option<&Problem>) -> ErrorKind {
     }
 }
 
-/// Makes the error for a redirect that is not followed.
+/// Creates the error for an unexpected redirect.
 pub(crate) fn unexpected_redirect(response: &Response) -> Error {
-    // The query may hold a signature.
+    // The query can contain a signature.
     let target = header(response.headers(), &LOCATION).unwrap_or_default();
     let target = target.split(['?', '#']).next().unwrap_or_default();
     Error::protocol(format!("the server answered with a redirect to {target}"))

@@ -1,18 +1,19 @@
-//! Uploading several files, all or none.
+//! Uploads of several files in one step.
 
 use std::fmt;
-use std::sync::Arc;
 
 use filestore_core::api::FileRecord;
 
 use crate::error::{Error, Result};
 use crate::organization::Place;
-use crate::progress::{OnProgress, Progress};
-use crate::upload::IdempotencyKey;
+use crate::upload::delivery::{Delivery, delivery_setters};
 use crate::upload::item::Item;
 use crate::upload::sending::check_stored;
 
-/// Several files to be stored together: all of them, or none. No reader ever sees a part.
+/// Several files to store in one step: the server stores all of them, or no file. Readers never see
+/// a part of a batch. Send the batch with [`Place::batch`].
+///
+/// For example:
 ///
 /// ```no_run
 /// use filestore_client::{Batch, Item, Place};
@@ -27,69 +28,49 @@ use crate::upload::sending::check_stored;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Default)]
 pub struct Batch {
     items: Vec<Item>,
-    key: IdempotencyKey,
-    on_progress: Option<OnProgress>,
+    delivery: Delivery,
 }
 
 impl Batch {
-    /// Starts an empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Self {
-        Self { items: Vec::new(), key: IdempotencyKey::Random, on_progress: None }
+        Self::default()
     }
 
-    /// Adds one file. A problem's `item` counts from zero in the order of these calls.
+    /// Adds a file. If the server refuses a file, the `item` of the problem document is its index.
     #[must_use]
     pub fn item(mut self, item: Item) -> Self {
         self.items.push(item);
         self
     }
 
-    /// Sets a key of your own; see [`Upload::idempotency_key`](crate::Upload::idempotency_key).
-    #[must_use]
-    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.key = IdempotencyKey::Given(key.into());
-        self
-    }
-
-    /// Sends no idempotency key; see [`Upload::without_idempotency_key`](crate::Upload::without_idempotency_key).
-    #[must_use]
-    pub fn without_idempotency_key(mut self) -> Self {
-        self.key = IdempotencyKey::Off;
-        self
-    }
-
-    /// Calls back as the files' bytes are sent, counted over all of them.
-    #[must_use]
-    pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.on_progress = Some(Arc::new(callback));
-        self
-    }
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self::new()
+    delivery_setters! {
+        idempotency_key: "Sets your own idempotency key. See \
+                          [`Upload::idempotency_key`](crate::Upload::idempotency_key).",
+        without_idempotency_key: "Sends no idempotency key. See \
+                                  [`Upload::without_idempotency_key`](crate::Upload::without_idempotency_key).",
+        on_progress: "Calls `callback` while the client sends the files, with the sum over all of them.",
     }
 }
 
 impl Place {
-    /// Stores a batch; the records come in the order of its items.
+    /// Stores a batch. The records have the order of the items.
     pub async fn batch(&self, batch: Batch) -> Result<Vec<FileRecord>> {
         let mut form = self.form();
         for (index, item) in batch.items.into_iter().enumerate() {
             form.item(&format!("items[{index}]."), item);
         }
-        form.on_progress(batch.on_progress);
 
-        let sent = self.client.send_upload(&["files", "batch"], form, batch.key).await;
-        let (reply, digests) = sent?;
+        let path = ["files", "batch"];
+        let (reply, digests) = self.client.send_upload(&path, form, batch.delivery).await?;
         let records: Vec<FileRecord> = reply.json()?;
         if records.len() != digests.len() {
             let counts = format!("{} for {}", records.len(), digests.len());
             return Err(Error::protocol(format!(
-                "the reply has another number of records than the batch: {counts}"
+                "the reply does not have one record for each file: {counts}"
             )));
         }
 

@@ -1,4 +1,4 @@
-//! Changing a stored file: promoting it, replacing its bytes, editing its name, type and metadata.
+//! Changes of a stored file: a new status, or new bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,19 +11,23 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
 use crate::transport::reply::{Reply, expect_same_id};
-use crate::transport::retry::Repeat;
-use crate::upload::item::{Item, Said, object};
+use crate::transport::retry::Retry;
+use crate::upload::description::{Description, description_setters};
+use crate::upload::item::Item;
 use crate::upload::multipart::Form;
 use crate::upload::sending::Target;
 
-/// A change of a stored file.
+/// A change of a stored file: a new status, new bytes, or both in one step. Apply the
+/// change with [`Client::change`].
+///
+/// For example, make a file ready with new bytes, if the file has not changed since your last read:
 ///
 /// ```no_run
 /// use filestore_client::{Change, Client, Item};
 ///
 /// # async fn run(client: Client) -> filestore_client::Result<()> {
 /// let id = "01JD0000000000000000000000";
-/// // Only if nobody else changed it since:
+/// // Only if the content is unchanged:
 /// let etag = client.info(id).await?.etag.unwrap_or_default();
 /// let change = Change::ready().with_file(Item::from_path("final.jpg")?).if_match(etag);
 /// let reply = client.change(id, change).await?;
@@ -35,76 +39,46 @@ use crate::upload::sending::Target;
 pub struct Change {
     flag: Option<&'static str>,
     item: Option<Item>,
-    said: Said,
+    description: Description,
     if_match: Option<String>,
     on_progress: Option<OnProgress>,
 }
 
 impl Change {
-    /// Makes a TEMP file a THUMBNAIL.
+    /// Turns a TEMP file into a THUMBNAIL.
     pub fn thumbnail() -> Self {
         Self { flag: Some("make_as_thumbnail"), ..Self::default() }
     }
 
-    /// Makes a file of any status READY.
+    /// Turns a file with any status into a READY file.
     pub fn ready() -> Self {
         Self { flag: Some("make_as_ready"), ..Self::default() }
     }
 
-    /// Replaces the bytes with those of `item`; the status stays. A reader sees the old file or
-    /// the new one, whole.
+    /// Replaces the bytes with the bytes of `item` and keeps the status. Readers get the old file
+    /// or the new file, never a mix.
     pub fn replace(item: Item) -> Self {
         Self { item: Some(item), ..Self::default() }
     }
 
-    /// Keeps bytes and version, and changes name, type or metadata: say which.
-    ///
-    /// ```no_run
-    /// use filestore_client::Change;
-    ///
-    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let change = Change::edit().original_name("invoice-7.pdf").metadata([("customer", "7")]);
-    /// client.change("01JD0000000000000000000000", change).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn edit() -> Self {
-        Self::default()
+    description_setters! {
+        name: "Sets the name to store with the new bytes. To change only the name, see [`Edit`](crate::Edit).",
+        mime_type: "Sets the media type of the new bytes.",
+        metadata: "Sets the custom metadata to store with the new bytes. It replaces all old custom metadata.",
     }
 
-    /// Sets the new name. The file's extension is that of the new name; its type stays.
-    #[must_use]
-    pub fn original_name(mut self, name: impl Into<String>) -> Self {
-        self.said.original_name = Some(name.into());
-        self
+    fn description_mut(&mut self) -> &mut Description {
+        &mut self.description
     }
 
-    /// Sets the new media type.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.said.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Sets the new custom metadata, in the place of all of the old.
-    #[must_use]
-    pub fn metadata<K, V>(mut self, members: impl IntoIterator<Item = (K, V)>) -> Self
-    where
-        K: Into<String>,
-        V: Into<serde_json::Value>,
-    {
-        self.said.metadata = Some(object(members));
-        self
-    }
-
-    /// Swaps the bytes in the same step.
+    /// Replaces the bytes in the same step.
     #[must_use]
     pub fn with_file(mut self, item: Item) -> Self {
         self.item = Some(item);
         self
     }
 
-    /// Changes the file only if it still has this ETag, else
+    /// Changes the file only if it still has this ETag. Otherwise the call fails with
     /// [`ErrorKind::PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
     #[must_use]
     pub fn if_match(mut self, etag: impl Into<String>) -> Self {
@@ -112,19 +86,19 @@ impl Change {
         self
     }
 
-    /// Calls back as the new bytes are sent.
+    /// Calls `callback` while the client sends the new bytes.
     #[must_use]
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(callback));
         self
     }
 
-    /// A flag or a name that is set twice is set once; a file swapped twice is two versions, and after
-    /// the first success `If-Match` fails.
-    fn repeat(&self) -> Repeat {
+    /// A second request for a status changes nothing. A second replacement creates another version,
+    /// and after the first success `If-Match` fails.
+    fn retry(&self) -> Retry {
         match (&self.item, &self.if_match) {
-            (None, None) => Repeat::Always,
-            _ => Repeat::IfNothingChanged,
+            (None, None) => Retry::Idempotent,
+            _ => Retry::IfUnprocessed,
         }
     }
 }
@@ -137,7 +111,7 @@ impl From<Item> for Change {
 }
 
 impl Client {
-    /// Makes a TEMP file a THUMBNAIL.
+    /// Turns a TEMP file into a THUMBNAIL.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -149,8 +123,9 @@ impl Client {
         self.change(file_id, Change::thumbnail()).await
     }
 
-    /// Makes a TEMP or THUMBNAIL file READY. The reply's `sync_status` is always `NONE`; the
-    /// record is `PENDING` from then on.
+    /// Turns a TEMP or THUMBNAIL file into a READY file.
+    ///
+    /// The `sync_status` of the reply is always `NONE`. The status of the record is then `PENDING`.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -162,7 +137,7 @@ impl Client {
         self.change(file_id, Change::ready()).await
     }
 
-    /// Swaps a file's bytes for others: an [`Item`], or a [`Change::replace`] with more to say.
+    /// Replaces the bytes of a file with an [`Item`], or with a [`Change::replace`] with options.
     ///
     /// ```no_run
     /// use filestore_client::{Change, Item};
@@ -182,14 +157,17 @@ impl Client {
         self.change(file_id, replacement.into()).await
     }
 
-    /// Applies a change. One with a file is not repeated once the server may have carried it out.
+    /// Applies a change.
+    ///
+    /// If the change has new bytes and the server might have processed it, the client does not
+    /// retry.
     pub async fn change(
         &self,
         file_id: impl AsRef<str>,
         change: Change,
     ) -> Result<Reply<ChangeReply>> {
-        let repeat = change.repeat();
-        let Change { flag, item, said, if_match, on_progress } = change;
+        let retry = change.retry();
+        let Change { flag, item, description, if_match, on_progress } = change;
 
         let mut form = Form::default();
         form.text("file_id", file_id.as_ref());
@@ -197,9 +175,9 @@ impl Client {
             form.text(flag, "true");
         }
         match item {
-            Some(item) => form.item("", item.with(said)),
+            Some(item) => form.item("", item.with(description)),
             None => {
-                for (field, value) in said.fields() {
+                for (field, value) in description.fields() {
                     form.text(field, value);
                 }
             }
@@ -209,7 +187,7 @@ impl Client {
         let header = if_match.map(|etag| (IF_MATCH, etag));
         let target = Target { method: Method::PUT, path: &["files", "upload"], header };
 
-        let (reply, _) = self.send_form(&target, form, repeat).await?;
+        let (reply, _) = self.send_form(&target, form, retry).await?;
         let reply: Reply<ChangeReply> = reply.reply()?;
         expect_same_id(file_id.as_ref(), &reply.value.file_id)?;
         Ok(reply)

@@ -1,20 +1,23 @@
-//! One file to be sent: the source of its bytes, and its name.
+//! One file to send: the source of its bytes, and its name.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use filestore_core::api::Metadata;
+use filestore_core::api;
 use tokio::io::AsyncRead;
 
 use crate::error::{Error, Result};
+use crate::upload::description::{Description, description_setters};
 
-/// The most characters of a name that the service takes.
+/// Maximum number of characters in a name.
 const NAME_LIMIT_CHARS: usize = 255;
 
-/// One file to be sent: its bytes, and optionally its name and type. Bytes are streamed; only one
-/// piece of 256 KiB is in memory at a time.
+/// One file to send: its bytes, and optionally its name, type and custom metadata.
+///
+/// The client streams the bytes and keeps only 256 KiB in memory. For example, send a file, bytes
+/// in memory, and a socket:
 ///
 /// ```no_run
 /// use filestore_client::Item;
@@ -30,42 +33,26 @@ const NAME_LIMIT_CHARS: usize = 255;
 pub struct Item {
     source: Source,
     file_name: Option<String>,
-    said: Said,
+    description: Description,
 }
 
-/// The properties of a file that the application gives beside its bytes.
-#[derive(Default)]
-pub(crate) struct Said {
-    pub(crate) original_name: Option<String>,
-    pub(crate) mime_type: Option<String>,
-    pub(crate) metadata: Option<Metadata>,
-}
-
-impl Said {
-    /// Returns the text fields of a form that carry the properties.
-    pub(crate) fn fields(self) -> Vec<(&'static str, String)> {
-        let mut fields = Vec::new();
-        fields.extend(self.original_name.map(|name| ("original_name", name)));
-        fields.extend(self.mime_type.map(|kind| ("mime_type", kind)));
-        fields.extend(self.metadata.as_ref().map(|object| ("metadata", text_of(object))));
-        fields
-    }
-}
-
-/// The source of bytes.
+/// The source of the bytes.
 pub(crate) enum Source {
-    /// Opened when its turn comes, again for every attempt.
+    /// Opened for every attempt.
     Path(PathBuf),
     Bytes(Bytes),
     Reader(Box<dyn AsyncRead + Send + Unpin>, Option<u64>),
-    /// A reader that an attempt has taken.
+    /// A reader that an attempt has used up.
     Spent,
 }
 
 impl Item {
-    /// Takes the regular file at `path`, under its own name. Fails with [`ErrorKind::Io`] if there is
-    /// none; a pipe or device is sent with [`Item::from_reader`]. A file that changes its length
-    /// while it is sent is an error too, and nothing is stored.
+    /// Sends the regular file at `path` with its own name. A name that is not UTF-8 is read as
+    /// Windows-1252. If the name is neither, set another one, or the upload fails.
+    ///
+    /// Fails with [`ErrorKind::Io`] if the file does not exist. For a pipe or a device, use
+    /// [`Item::from_reader`]. If the length of the file changes during the upload, the call fails
+    /// and the server stores no file.
     ///
     /// [`ErrorKind::Io`]: crate::ErrorKind::Io
     pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
@@ -78,18 +65,20 @@ impl Item {
             return Err(Error::io(&opening(&path), error));
         }
 
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = path.file_name().and_then(api::text_of_file_name);
         Ok(Self { file_name: name, ..Self::new(Source::Path(path)) })
     }
 
-    /// Takes bytes in memory.
+    /// Sends bytes in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         Self::new(Source::Bytes(bytes.into()))
     }
 
-    /// Takes the bytes that `reader` yields until its end: exactly `len_bytes` if that is given (so that the server
-    /// can then refuse too large a file before it is sent). An upload of it is never repeated,
-    /// because it can be read only once.
+    /// Sends the bytes from `reader` until its end. The client does not retry such an upload,
+    /// because a reader can be read only once.
+    ///
+    /// If you know the length, set `len_bytes`. The reader must then return exactly this number of
+    /// bytes, and the server can refuse a large file early.
     pub fn from_reader(
         reader: impl AsyncRead + Send + Unpin + 'static,
         len_bytes: Option<u64>,
@@ -97,61 +86,44 @@ impl Item {
         Self::new(Source::Reader(Box::new(reader), len_bytes))
     }
 
-    /// Sets the name to store: any Unicode but control characters, at most 255 characters. Otherwise
-    /// the name of the path.
-    #[must_use]
-    pub fn original_name(mut self, name: impl Into<String>) -> Self {
-        self.said.original_name = Some(name.into());
-        self
+    description_setters! {
+        name: "Sets the name to store, by default the name of the path. A name has up to 255 Unicode \
+               characters without control characters.",
+        mime_type: "Sets the media type to store, by default detected from the bytes and the name.",
+        metadata: "Sets the custom metadata to store: the members of a JSON object of up to 4 KiB.",
     }
 
-    /// Sets the media type to store. Otherwise the server looks at the bytes and the name.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.said.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Sets the custom metadata to store: an object of at most 4 KiB, given by its members.
-    #[must_use]
-    pub fn metadata<K, V>(mut self, members: impl IntoIterator<Item = (K, V)>) -> Self
-    where
-        K: Into<String>,
-        V: Into<serde_json::Value>,
-    {
-        self.said.metadata = Some(object(members));
-        self
+    pub(super) fn description_mut(&mut self) -> &mut Description {
+        &mut self.description
     }
 
     fn new(source: Source) -> Self {
-        Self { source, file_name: None, said: Said::default() }
+        Self { source, file_name: None, description: Description::default() }
     }
 
-    /// Adds what a change says of the file; it wins.
-    pub(crate) fn with(mut self, said: Said) -> Self {
-        let own = &mut self.said;
-        own.original_name = said.original_name.or(own.original_name.take());
-        own.mime_type = said.mime_type.or(own.mime_type.take());
-        own.metadata = said.metadata.or(own.metadata.take());
+    /// Adds the description of a change. The new properties replace those of the item.
+    pub(crate) fn with(mut self, description: Description) -> Self {
+        let own = &mut self.description;
+        own.original_name = description.original_name.or(own.original_name.take());
+        own.mime_type = description.mime_type.or(own.mime_type.take());
+        own.metadata = description.metadata.or(own.metadata.take());
         self
     }
 
-    /// Returns the text fields that describe the item. The path's name goes as a field wherever a field may
-    /// hold it, because a multipart file name loses what is before a backslash and cannot tell
-    /// `%22` from a quote.
+    /// Returns the text fields that describe the item.
+    ///
+    /// If a field can contain the name of the path, it is sent as a field. A multipart file name
+    /// loses the text before a backslash, and its `%22` is ambiguous.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
         let file_name = self.file_name.as_ref().filter(|name| fits_a_field(name));
-        let said = Said {
-            original_name: self.said.original_name.as_ref().or(file_name).cloned(),
-            mime_type: self.said.mime_type.clone(),
-            metadata: self.said.metadata.clone(),
-        };
-        said.fields()
+        let mut description = self.description.clone();
+        description.original_name = description.original_name.or(file_name.cloned());
+        description.fields()
     }
 
     /// Returns the file name of the multipart part.
     pub(crate) fn file_name(&self) -> Option<&str> {
-        self.said.original_name.as_deref().or(self.file_name.as_deref())
+        self.description.original_name.as_deref().or(self.file_name.as_deref())
     }
 
     /// Returns true if the bytes can be read more than once.
@@ -159,10 +131,16 @@ impl Item {
         matches!(self.source, Source::Path(_) | Source::Bytes(_))
     }
 
-    /// Returns the source for one attempt, and its length where known.
+    /// Returns the source for one attempt, and its length if known.
     pub(crate) async fn source(&mut self) -> Result<(Source, Option<u64>)> {
         match &self.source {
             Source::Path(path) => {
+                if self.file_name().is_none() {
+                    let path = path.display();
+                    return Err(Error::invalid(format!(
+                        "the name of the file is neither UTF-8 nor Windows-1252, set original_name: {path}"
+                    )));
+                }
                 let metadata = tokio::fs::metadata(path).await;
                 let len = metadata.map_err(|error| Error::io(&opening(path), error))?.len();
                 Ok((Source::Path(path.clone()), Some(len)))
@@ -205,25 +183,13 @@ impl fmt::Debug for Item {
         };
         f.debug_struct("Item")
             .field("source", &source)
-            .field("original_name", &self.said.original_name)
-            .field("mime_type", &self.said.mime_type)
+            .field("original_name", &self.description.original_name)
+            .field("mime_type", &self.description.mime_type)
             .finish_non_exhaustive()
     }
 }
 
-/// Makes an object of its members.
-pub(crate) fn object<K: Into<String>, V: Into<serde_json::Value>>(
-    members: impl IntoIterator<Item = (K, V)>,
-) -> Metadata {
-    members.into_iter().map(|(key, value)| (key.into(), value.into())).collect()
-}
-
-/// Writes custom metadata as a form carries it.
-fn text_of(metadata: &Metadata) -> String {
-    serde_json::to_string(metadata).expect("an object has string keys and plain values")
-}
-
-/// Returns true for a name that the field `original_name` may hold.
+/// Returns true if the field `original_name` can contain the name.
 fn fits_a_field(name: &str) -> bool {
     name.chars().count() <= NAME_LIMIT_CHARS && !name.contains(char::is_control)
 }
@@ -251,6 +217,26 @@ mod tests {
         let item = Item::from_path(path).unwrap();
         assert_eq!(item.fields(), []);
         assert_eq!(item.file_name(), Some("Icon\r"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_name_that_is_not_utf8_is_mapped_or_refused() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        let dir = tempfile::tempdir().unwrap();
+        let item = |name: &[u8]| {
+            let path = dir.path().join(OsStr::from_bytes(name));
+            std::fs::write(&path, b"").unwrap();
+            Item::from_path(path).unwrap()
+        };
+        assert_eq!(item(b"gr\xF6\xDFe.txt").file_name(), Some("größe.txt"));
+
+        let error = item(b"\x81.txt").source().await.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+        assert!(error.to_string().contains("neither UTF-8"), "{error}");
+        item(b"\x81.txt").original_name("named.txt").source().await.unwrap();
     }
 
     #[tokio::test]

@@ -1,10 +1,9 @@
 //! `multipart/form-data` (RFC 7578), streamed.
 //!
-//! reqwest has a multipart form of its own; it is not used because it escapes file names with
-//! backslashes, lets a line break in a name through into the part's header, and tells nobody when
-//! bytes move. This one writes names as WHATWG does (`%22 %0D %0A`), counts and hashes what it
-//! sends, notices a source that is shorter or longer than it said, and stops when the reply comes
-//! early.
+//! This crate does not use the multipart form of reqwest, which escapes file names with
+//! backslashes, allows a line break of a name in the header of a part, and reports no progress.
+//! This module writes names like WHATWG (`%22 %0D %0A`), counts and hashes the sent bytes, detects
+//! a source with the wrong length, and stops if the reply arrives early.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -24,10 +23,10 @@ use crate::transport::random::random_u128;
 use crate::upload::item::{Item, Source};
 use crate::upload::sending::{Pace, Sending};
 
-/// The most of a file that is in memory at a time.
+/// Number of file bytes in memory.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A form to be sent. All text fields go before all files, so that the server can refuse early.
+/// A form to send. All text fields precede all files, so that the server can refuse early.
 #[derive(Default)]
 pub(crate) struct Form {
     texts: Vec<(String, String)>,
@@ -124,7 +123,8 @@ fn part_header(
     let mut header =
         format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(name));
     if let Some(file_name) = file_name {
-        write!(header, "; filename=\"{}\"", quoted(file_name)).expect("a string takes everything");
+        write!(header, "; filename=\"{}\"", quoted(file_name))
+            .expect("a string accepts everything");
     }
 
     if let Some(content_type) = content_type {
@@ -135,7 +135,7 @@ fn part_header(
     header
 }
 
-/// Writes a name as WHATWG's multipart encoding does; other control characters become `_`.
+/// Formats a name like the multipart encoding of WHATWG. Other control characters become `_`.
 fn quoted(name: &str) -> String {
     let mut quoted = String::with_capacity(name.len());
     for c in name.chars() {
@@ -150,11 +150,11 @@ fn quoted(name: &str) -> String {
     quoted
 }
 
-/// A stretch of the body.
+/// A part of the body.
 enum Piece {
-    /// Texts and frames, ready to be sent.
+    /// Text fields and headers, ready to send.
     Text(Bytes),
-    /// A file, and its length where announced.
+    /// A file, and its announced length.
     File(Source, Option<u64>),
 }
 
@@ -167,7 +167,7 @@ impl Piece {
     }
 }
 
-/// Yields the body piece by piece. One file is open at a time.
+/// Returns the body piece by piece. Only one file is open.
 struct Encoder {
     pieces: VecDeque<Piece>,
     open: Option<OpenFile>,
@@ -183,16 +183,17 @@ impl Encoder {
         let next = tokio::select! {
             biased;
             () = sending.replied.cancelled() => {
-                // Failing now would close the connection before the reply is read.
+                // A failure now would close the connection before the client reads the reply.
                 sending.over.cancelled().await;
-                return Err(io::Error::other("the reply came before the end"));
+                return Err(io::Error::other("the reply arrived before the end"));
             }
             next = self.next() => next,
         };
 
         match next {
             Ok(bytes) => {
-                // hyper does not poll again once Content-Length is sent: the end shows only here.
+                // hyper does not poll after Content-Length bytes, so this is the only place to see
+                // the end.
                 let is_last = self.pieces.is_empty() && self.open.is_none();
                 let now = Instant::now();
                 sending.pace.send_replace(if is_last {
@@ -203,7 +204,7 @@ impl Encoder {
                 Ok(bytes.map(|bytes| (bytes, self)))
             }
             Err(error) => {
-                // reqwest takes the error; the original is kept for the caller.
+                // reqwest consumes the error, so the original is kept for the caller.
                 let copy = io::Error::new(error.kind(), error.to_string());
                 sending.lock().failure = Some(error);
                 Err(copy)
@@ -244,7 +245,7 @@ impl Encoder {
 /// A file that is being sent.
 struct OpenFile {
     reader: Box<dyn AsyncRead + Send + Unpin>,
-    /// Bytes still to come, where the length was announced.
+    /// Remaining bytes, if the length was announced.
     left: Option<u64>,
     hasher: Sha256,
 }
@@ -257,11 +258,11 @@ impl OpenFile {
         if let Some(left) = &mut self.left {
             if read > *left {
                 return Err(io::Error::other(
-                    "it is longer than announced, or grew while it was sent",
+                    "the source is longer than announced, or grew during the upload",
                 ));
             }
             if read == 0 && *left > 0 {
-                let message = "it is shorter than announced, or shrank while it was sent";
+                let message = "the source is shorter than announced, or shrank during the upload";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
             }
             *left -= read;

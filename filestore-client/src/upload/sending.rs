@@ -1,9 +1,9 @@
-//! Sending a form: attempts, timeouts, and replies that come early.
+//! Sends a form, with retries, timeouts, and early replies.
 //!
-//! reqwest's read timeout would also run while a long upload is going well, so the side that is
-//! waited for is tracked here: the source, the network or the server. A reply that comes before the
-//! end stops the sending, is read in peace, and only then is the connection closed; otherwise
-//! the broken pipe would hide the server's reason.
+//! The read timeout of reqwest would also run during a healthy long upload. This module therefore
+//! tracks the side that it waits for: the source, the network or the server. If the reply arrives
+//! before the end, the client stops sending, reads the reply, and then closes the connection.
+//! Otherwise a broken pipe would hide the reason of the server.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,20 +19,20 @@ use crate::client::Client;
 use crate::digest::{self, Digest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::transport::reply::{JSON_LIMIT_BYTES, Received, silent};
-use crate::transport::retry::{Attempts, Repeat};
+use crate::transport::retry::{Attempts, Retry};
 use crate::upload::multipart::{Encoded, Form};
 
 impl Client {
-    /// Sends `form` to `target`, again where `repeat` allows. Returns the reply, and the digests of the
-    /// files as they were sent.
+    /// Sends `form` to `target`, and again if `retry` allows. Returns the reply, and the digests of
+    /// the bytes as they were sent.
     pub(crate) async fn send_form(
         &self,
         target: &Target<'_>,
         mut form: Form,
-        repeat: Repeat,
+        retry: Retry,
     ) -> Result<(Received, Vec<Digest>)> {
-        let repeat = if form.is_repeatable() { repeat } else { Repeat::Never };
-        let mut attempts = Attempts::new(self.settings().retry, repeat);
+        let retry = if form.is_repeatable() { retry } else { Retry::Never };
+        let mut attempts = Attempts::new(self.settings().retry, retry);
         loop {
             match self.try_form(target, &mut form).await {
                 Ok(sent) => return Ok(sent),
@@ -47,7 +47,7 @@ impl Client {
         form: &mut Form,
     ) -> Result<(Received, Vec<Digest>)> {
         let Encoded { content_type, content_length, body, sending } = form.encode().await?;
-        // Whatever happens, the encoder must not outlive this call.
+        // The encoder must not outlive this call, even after an error.
         let _over = sending.over.clone().drop_guard();
 
         let mut request = self.request(target.method.clone(), target.path);
@@ -72,13 +72,13 @@ impl Client {
         let reply = self.finish(response, JSON_LIMIT_BYTES).await?;
         let digests = std::mem::take(&mut sending.lock().digests);
         if digests.len() < form.files() {
-            return Err(Error::protocol("the server answered before it had everything"));
+            return Err(Error::protocol("the server answered before it received all files"));
         }
         Ok((reply, digests))
     }
 }
 
-/// The endpoint that takes a form, and the header of the request beside those of the form.
+/// The endpoint for a form, and an additional header.
 pub(crate) struct Target<'a> {
     pub(crate) method: Method,
     /// Segments of the path after `/api/v1`.
@@ -86,41 +86,42 @@ pub(crate) struct Target<'a> {
     pub(crate) header: Option<(HeaderName, String)>,
 }
 
-/// Fails with [`ErrorKind::Digest`](crate::ErrorKind) unless what is stored is what was sent.
+/// Fails with [`ErrorKind::Digest`](crate::ErrorKind) if the stored bytes differ from the sent
+/// bytes.
 pub(crate) fn check_stored(file_id: &str, stored_hex: &str, sent: &Digest) -> Result<()> {
     if digest::from_hex(stored_hex).as_ref() == Some(sent) {
         return Ok(());
     }
     let message = format!(
-        "the stored file does not have the sent bytes, delete it and send again: {file_id}"
+        "the stored bytes differ from the sent bytes, so delete the file and send it again: {file_id}"
     );
     Err(Error::new(ErrorKind::Digest, message))
 }
 
-/// The state that the encoder shares with the call that sends.
+/// The state that the encoder shares with the sending call.
 pub(crate) struct Sending {
     state: Mutex<State>,
     pub(crate) pace: watch::Sender<Pace>,
-    /// The reply is there: nothing more needs to be sent.
+    /// Set when the reply has arrived, so that the encoder stops.
     pub(crate) replied: CancellationToken,
-    /// The call is over: the connection may go.
+    /// Set at the end of the call, so that the connection can close.
     pub(crate) over: CancellationToken,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Reason why the source could not be read.
+    /// The error of the source.
     pub(crate) failure: Option<io::Error>,
-    /// Digests of the files that were sent whole.
+    /// Digests of the completely sent files.
     pub(crate) digests: Vec<Digest>,
 }
 
-/// The side that is waited for, and since when.
+/// The side that the call waits for, and the start of the wait.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// The source, to be read. A slow reader is the caller's own affair.
+    /// The source. A slow source has no timeout.
     Reading,
-    /// The network, to take the last piece.
+    /// The network, to accept the last piece.
     Sending(Instant),
     /// The server, to answer.
     Sent(Instant),
@@ -130,7 +131,7 @@ impl Sending {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::default(),
-            // Until the first piece is asked for, the connection is made, under its own timeout.
+            // Before the first piece, the connection has its own timeout.
             pace: watch::Sender::new(Pace::Reading),
             replied: CancellationToken::new(),
             over: CancellationToken::new(),
@@ -141,15 +142,15 @@ impl Sending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the error for a request that got no reply: the failure of the source, if it failed.
+    /// Returns the error for a request without a reply: the error of the source, if there is one.
     fn explain(&self, peer: &str, error: reqwest::Error) -> Error {
         match self.lock().failure.take() {
-            Some(failed) => Error::io("reading what is to be sent", failed),
+            Some(failed) => Error::io("reading the source", failed),
             None => Error::transport(peer, error),
         }
     }
 
-    /// Ends when the other side was silent for too long, with how long that is.
+    /// Ends when the other side is silent for too long. Returns the exceeded limit.
     async fn stalled(&self, idle: Duration, reply: Duration) -> Duration {
         let mut pace = self.pace.subscribe();
         loop {
@@ -162,14 +163,14 @@ impl Sending {
 
             tokio::select! {
                 () = passed(since, limit) => return limit,
-                // The sender is ours, so it is there.
+                // `self` owns the sender, so it exists.
                 _ = pace.changed() => {}
             }
         }
     }
 }
 
-/// Ends when `limit` has passed since then; never, if nobody is waited for.
+/// Ends `limit` after `since`, or never without a start.
 async fn passed(since: Option<Instant>, limit: Duration) {
     match since {
         Some(since) => sleep_until(since + limit).await,

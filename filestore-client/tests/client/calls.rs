@@ -1,10 +1,13 @@
 use std::time::Duration;
 
-use filestore_client::api::{CreateBinding, UpdateBinding};
-use filestore_client::{Change, Client, DryRun, ErrorKind, Fit, ListQuery, RetryPolicy, Upload};
+use filestore_client::api::{CreateBinding, PurgeRunRequest, UpdateBinding};
+use filestore_client::{
+    Change, Client, DryRun, Edit, ErrorKind, Fit, ListQuery, OrganizationNumber, RetryPolicy,
+    Upload,
+};
 use futures_util::TryStreamExt;
 
-use crate::script::{Answer, ID, Script, Then, When, content, quick, record};
+use crate::script::{Answer, HANG, ID, Script, Then, When, content, quick, record};
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_asked_for_in_words() {
@@ -12,14 +15,15 @@ async fn a_server_that_is_not_there_is_asked_for_in_words() {
     let error = quick("http://127.0.0.1:1").build().unwrap().health().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert!(error.to_string().starts_with("cannot connect to http://127.0.0.1:1"), "{error}");
-    assert!(error.to_string().ends_with("is the server running?"), "{error}");
+    assert!(error.to_string().ends_with("check that the server is running"), "{error}");
 }
 
 #[tokio::test]
 async fn the_base_may_hold_a_path_prefix() {
-    let server = Script::with(vec![Answer::json("200 OK", r#"{"message":"ok"}"#)]).await;
+    let server =
+        Script::with(vec![Answer::json("200 OK", r#"{"message":"filestore is running"}"#)]).await;
     let client = quick(&format!("{}/deep/er/", server.url)).build().unwrap();
-    assert_eq!(client.health().await.unwrap().message, "ok");
+    assert_eq!(client.health().await.unwrap().message, "filestore is running");
     assert_eq!(server.requests()[0].line, "GET /deep/er/api/v1/health-checks HTTP/1.1");
 }
 
@@ -28,19 +32,21 @@ async fn the_base_may_hold_a_path_prefix() {
 async fn a_unix_socket_serves_as_well() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("admin.sock");
-    let client = Client::builder("http://localhost").unwrap().unix_socket(&path).build().unwrap();
+    let builder = Client::builder("http://localhost").unwrap().unix_socket(&path);
+    let client = builder.retry(RetryPolicy::none()).build().unwrap();
     let error = client.health().await.unwrap_err();
     assert!(error.to_string().contains("admin.sock"), "{error}");
-    assert!(error.to_string().ends_with("is the server running?"), "{error}");
+    assert!(error.to_string().ends_with("check that the server is running"), "{error}");
 
     let listener = tokio::net::UnixListener::bind(&path).unwrap();
     let served = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        let answer =
-            |_: usize, _: &crate::script::Request| Answer::json("200 OK", r#"{"message":"ok"}"#);
+        let answer = |_: usize, _: &crate::script::Request| {
+            Answer::json("200 OK", r#"{"message":"filestore is running"}"#)
+        };
         crate::script::serve(stream, std::sync::Arc::default(), std::sync::Arc::new(answer)).await
     });
-    assert_eq!(client.health().await.unwrap().message, "ok");
+    assert_eq!(client.health().await.unwrap().message, "filestore is running");
     served.await.unwrap().unwrap();
 }
 
@@ -60,7 +66,10 @@ async fn a_page_of_somebody_else_is_not_a_missing_file() {
     let server = Script::with(vec![html]).await;
     let error = server.client().info(ID).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol);
-    assert!(error.to_string().ends_with("is the base URL that of a filestore server?"), "{error}");
+    assert!(
+        error.to_string().ends_with("check that the base URL belongs to a filestore server"),
+        "{error}"
+    );
 
     let html = Answer::new("200 OK", &["content-type: text/html"], "<h1>welcome</h1>");
     let server = Script::with(vec![html]).await;
@@ -129,28 +138,33 @@ async fn an_animated_variant_is_asked_for_by_its_parameter() {
 
 #[tokio::test]
 async fn a_run_is_waited_for_beyond_the_idle_timeout() {
-    let idle = Duration::from_millis(50);
+    let idle = Duration::from_millis(500);
     let report = r#"{"dry_run":true,"expired":0,"purged":3,"purged_bytes":9,"blobs_removed":0,"waiting":0,"failures":[]}"#;
     let server =
-        Script::with(vec![Answer::json("200 OK", report).when(When::Later(idle * 4))]).await;
-    let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
-    assert_eq!(client.admin().purge_run(DryRun::Yes).await.unwrap().purged, 3);
+        Script::with(vec![Answer::json("200 OK", report).when(When::Later(idle * 2))]).await;
+    let client = quick(&server.url).timeouts(HANG, idle).build().unwrap();
+    let dry_run = PurgeRunRequest::new(DryRun::Yes);
+    assert_eq!(client.admin().purge().run(&dry_run).await.unwrap().purged, 3);
     let request = &server.requests()[0];
     assert_eq!(request.line, "POST /api/v1/admin/purge/run HTTP/1.1");
     assert_eq!(request.text(), r#"{"dry_run":true}"#);
 }
 
+fn number(number: i64) -> OrganizationNumber {
+    number.try_into().unwrap()
+}
+
 #[tokio::test]
 async fn a_binding_is_created_once_and_an_update_leaves_out_what_stays() {
     let server = Script::with(vec![Answer::nothing()]).await;
-    let binding = CreateBinding::new(42, "x", "LOCAL");
+    let binding = CreateBinding::new(number(42), "x", "LOCAL");
     let error = server.client().bindings().create(&binding).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(server.requests().len(), 1);
 
     let reply = r#"{"id":1,"organizationId":42,"isActive":true,"syncEnabled":true,"storageProvider":"LOCAL"}"#;
     let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", reply)]).await;
-    let mut update = UpdateBinding::new(42);
+    let mut update = UpdateBinding::new(number(42));
     update.sync_enabled = Some(true);
     assert!(server.client().bindings().update(&update).await.unwrap().sync_enabled);
     assert_eq!(server.requests()[1].text(), r#"{"organizationId":42,"syncEnabled":true}"#);
@@ -226,7 +240,7 @@ async fn what_a_busy_service_has_not_done_is_asked_for_again() {
     let reply = r#"{"id":1,"organizationId":42,"organizationName":"x","isActive":true,"syncEnabled":true,
         "storageProvider":"LOCAL","effectiveFrom":"2026-11-21T08:15:30.123Z","effectiveTo":null}"#;
     let server = Script::with(vec![busy.clone(), Answer::json("201 Created", reply)]).await;
-    let binding = CreateBinding::new(42, "x", "LOCAL");
+    let binding = CreateBinding::new(number(42), "x", "LOCAL");
     assert_eq!(server.client().bindings().create(&binding).await.unwrap().id, 1);
     assert_eq!(server.requests().len(), 2);
 
@@ -243,8 +257,34 @@ async fn what_a_busy_service_has_not_done_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn an_edit_is_a_merge_patch_and_is_repeated() {
+    let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", &record(b"1"))]).await;
+    let edit = Edit::new().original_name("a").clear_mime_type().metadata([("k", 1)]);
+    let reply = server.client().edit(ID, edit.if_match("\"v1\"")).await.unwrap();
+    assert_eq!(reply.value.record().unwrap().file_id, ID);
+
+    let request = &server.requests()[1];
+    assert_eq!(request.line, format!("PATCH /api/v1/files/{ID} HTTP/1.1"));
+    assert_eq!(request.text(), r#"{"metadata":{"k":1},"mime_type":null,"original_name":"a"}"#);
+    let types: Vec<_> = request
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        .collect();
+    assert_eq!(types.len(), 1, "{types:?}");
+    assert_eq!(request.header("content-type"), Some("application/merge-patch+json"));
+    assert_eq!(request.header("if-match"), Some("\"v1\""));
+
+    let summary = format!(r#"{{"file_id":"{ID}","sync_status":"NONE","updated_at":"x"}}"#);
+    let server = Script::with(vec![Answer::json("200 OK", &summary)]).await;
+    let reply = server.client().edit(ID, Edit::new()).await.unwrap();
+    assert_eq!((reply.value.file_id(), reply.value.record()), (ID, None));
+    assert_eq!(server.requests()[0].text(), "{}");
+}
+
+#[tokio::test]
 async fn a_client_with_other_limits_shares_the_rest() {
-    let idle = Duration::from_millis(50);
+    let idle = Duration::from_secs(1);
     let server = Script::with(vec![Answer::nothing().then(Then::Hang)]).await;
     let hasty = server.client().with_idle_timeout(idle).with_retry(RetryPolicy::none());
     assert_eq!(hasty.info(ID).await.unwrap_err().kind(), ErrorKind::Timeout);

@@ -5,7 +5,7 @@ use filestore_client::{Client, ErrorKind};
 use crate::script::{Answer, ID, Script, content, quick, record};
 
 fn well() -> Answer {
-    Answer::json("200 OK", r#"{"message":"ok"}"#)
+    Answer::json("200 OK", r#"{"message":"filestore is running"}"#)
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod script;
 mod calls;
 mod configured;
 mod downloads;
+mod outage;
 mod redirects;
 mod tls;
 mod uploads;

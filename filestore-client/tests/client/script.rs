@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+/// The end of a test that hangs.
+pub(crate) const HANG: Duration = Duration::from_mins(10);
+
 pub(crate) const ID: &str = "01JD0000000000000000000000";
 
 /// A request as it arrived.
@@ -163,7 +166,7 @@ pub(crate) fn place(client: &Client) -> Place {
 
 /// A client that does not wait long.
 pub(crate) fn quick(url: &str) -> ClientBuilder {
-    let retry = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().base(Duration::from_millis(1)).max_outage(Duration::ZERO);
     Client::builder(url).unwrap().api_key("fsk_test").retry(retry)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, RetryPolicy, Upload};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::script::{Answer, ID, Script, Then, When, content, place, quick, record};
+use crate::script::{Answer, HANG, ID, Script, Then, When, content, place, quick, record};
 
 fn created(bytes: &[u8]) -> Answer {
     Answer::json("201 Created", &record(bytes))
@@ -84,10 +84,10 @@ async fn a_running_request_with_the_same_key_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_twin_that_never_ends_is_given_up() {
+async fn an_upload_in_progress_that_never_ends_is_given_up() {
     let running = Answer::problem(409, "idempotency_in_progress", &["retry-after: 1"]);
     let server = Script::with(vec![running]).await;
-    let policy = RetryPolicy { max_twin_wait: Duration::ZERO, ..RetryPolicy::default() };
+    let policy = RetryPolicy::default().max_in_progress_wait(Duration::ZERO);
     let client = quick(&server.url).retry(policy).build().unwrap();
     let error = place(&client).upload(Upload::from_bytes("abc")).await.unwrap_err();
     assert_eq!(error.code(), Some(&ErrorCode::IdempotencyInProgress));
@@ -211,10 +211,7 @@ async fn a_server_that_never_answers_is_given_up_after_the_reply_timeout() {
 async fn a_server_that_stops_reading_is_given_up_after_the_idle_timeout() {
     let deaf = Answer::nothing().when(When::AtOnce).then(Then::Hang);
     let server = Script::with(vec![deaf]).await;
-    let client = quick(&server.url)
-        .timeouts(Duration::from_secs(5), Duration::from_millis(200))
-        .build()
-        .unwrap();
+    let client = quick(&server.url).timeouts(HANG, Duration::from_millis(200)).build().unwrap();
     let error =
         place(&client).upload(Upload::from_reader(tokio::io::repeat(7), None)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -237,17 +234,17 @@ impl AsyncRead for Slow {
 #[tokio::test]
 async fn a_slow_source_is_not_a_silent_server() {
     let server = Script::with(vec![created(b"abc")]).await;
-    let idle = Duration::from_millis(50);
-    let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
-    let slow = Slow(Box::pin(tokio::time::sleep(idle * 4)), io::Cursor::new(b"abc".to_vec()));
+    let idle = Duration::from_millis(500);
+    let client = quick(&server.url).timeouts(HANG, idle).build().unwrap();
+    let slow = Slow(Box::pin(tokio::time::sleep(idle * 2)), io::Cursor::new(b"abc".to_vec()));
     place(&client).upload(Upload::from_reader(slow, Some(3))).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_slow_server_may_think_longer_than_the_idle_timeout() {
-    let idle = Duration::from_millis(50);
-    let server = Script::with(vec![created(b"abc").when(When::Later(idle * 4))]).await;
-    let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
+    let idle = Duration::from_millis(500);
+    let server = Script::with(vec![created(b"abc").when(When::Later(idle * 2))]).await;
+    let client = quick(&server.url).timeouts(HANG, idle).build().unwrap();
     place(&client).upload(Upload::from_bytes("abc")).await.unwrap();
 }
 

@@ -1,16 +1,18 @@
-//! Providers and bindings on the wire: camelCase.
+//! Providers and bindings in JSON. Fields are camelCase.
 
 use serde::{Deserialize, Serialize};
 
-/// A storage provider, as anybody may see it.
+use super::id::OrganizationNumber;
+
+/// A storage provider, visible to every caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProviderReply {
-    /// Code of the provider, such as `LOCAL`.
+    /// Provider code, for example `LOCAL` or `s3-eu`.
     pub provider_code: String,
-    /// Name of the provider, for people.
+    /// Display name of the provider.
     pub provider_name: String,
 }
 
@@ -19,29 +21,31 @@ pub struct ProviderReply {
 /// ```
 /// use filestore_core::api::CreateBinding;
 ///
-/// let mut binding = CreateBinding::new(42, "Example & Sons", "s3-eu");
+/// let mut binding = CreateBinding::new(42.try_into()?, "Example & Sons", "s3-eu");
 /// binding.sync_enabled = true;
+/// # Ok::<(), filestore_core::api::InvalidId>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateBinding {
-    /// Number of the organization, 1 … 2^53−1.
-    pub organization_id: i64,
-    /// Name of the organization, 1 to 255 characters.
+    /// Organization number, 1 to 2^53 − 1.
+    pub organization_id: OrganizationNumber,
+    /// Organization name, 1 to 255 characters.
     pub organization_name: String,
-    /// Code of the provider.
+    /// Provider code, for example `s3-eu`.
     pub storage_provider: String,
-    /// True if uploads are stored on the server first and copied in the background.
+    /// If true, the server stores uploads first and copies them in the background. If false, an
+    /// upload returns when the provider has the file.
     pub sync_enabled: bool,
 }
 
 impl CreateBinding {
-    /// Binds an organization to a provider, without background sync: uploads are answered once the
-    /// provider has them.
+    /// Binds an organization to a provider, without background sync. An upload returns when the
+    /// provider has the file.
     pub fn new(
-        organization_id: i64,
+        organization_id: OrganizationNumber,
         organization_name: impl Into<String>,
         storage_provider: impl Into<String>,
     ) -> Self {
@@ -54,80 +58,87 @@ impl CreateBinding {
     }
 }
 
-/// A binding, as listings and the reply to its creation show it.
+/// A binding, in listings and in the reply to its creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BindingReply {
-    /// Id of the binding.
+    /// Binding id.
     pub id: i64,
-    /// Number of the organization.
-    pub organization_id: i64,
-    /// Name of the organization.
+    /// Organization number.
+    pub organization_id: OrganizationNumber,
+    /// Organization name.
     pub organization_name: String,
-    /// Code of the provider.
+    /// Provider code.
     pub storage_provider: String,
-    /// True if uploads are stored on the server first and copied in the background.
+    /// If true, the server stores uploads first and copies them in the background.
     pub sync_enabled: bool,
-    /// True while the binding is in force.
+    /// True while the binding is active.
     pub is_active: bool,
-    /// Time of the creation, ISO 8601 UTC with milliseconds.
+    /// Creation time, in RFC 3339 (UTC, milliseconds), for example `2026-11-21T08:15:30.123Z`.
     pub effective_from: String,
-    /// Time of the termination, in the same form; null while the binding is active.
+    /// Termination time in RFC 3339. Null while the binding is active.
     pub effective_to: Option<String>,
 }
 
-/// The body of PUT `/organization-storage-bindings/update`: fields that are absent stay as they are.
+/// The body of PUT `/organization-storage-bindings/update`. Absent fields do not change.
 ///
 /// ```
 /// use filestore_core::api::UpdateBinding;
 ///
-/// let mut update = UpdateBinding::new(42);
+/// let mut update = UpdateBinding::new(42.try_into()?);
 /// update.is_active = Some(false);
+/// # Ok::<(), filestore_core::api::InvalidId>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateBinding {
-    /// Number of the organization whose binding changes.
-    pub organization_id: i64,
-    /// New name of the organization.
+    /// Organization number of the binding to change.
+    pub organization_id: OrganizationNumber,
+    /// New organization name, 1 to 255 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization_name: Option<String>,
-    /// Code of the new provider.
+    /// New provider code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_provider: Option<String>,
-    /// New sync flag: true if uploads are stored on the server first and copied in the background.
+    /// New sync flag. If true, the server stores uploads first and copies them in the background.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_enabled: Option<bool>,
-    /// `false` terminates the binding, `true` resumes the newest one.
+    /// `false` ends the binding. `true` resumes the newest binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_active: Option<bool>,
 }
 
 impl UpdateBinding {
-    /// Starts an update of the organization's binding that changes nothing yet.
-    pub fn new(organization_id: i64) -> Self {
-        Self { organization_id, ..Self::default() }
+    /// Creates an update without changes. Set the fields that you want to change.
+    pub fn new(organization_id: OrganizationNumber) -> Self {
+        Self {
+            organization_id,
+            organization_name: None,
+            storage_provider: None,
+            sync_enabled: None,
+            is_active: None,
+        }
     }
 }
 
-/// The reply to an update.
+/// The reply to an update of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BindingUpdateReply {
-    /// Id of the binding.
+    /// Binding id.
     pub id: i64,
-    /// Number of the organization.
-    pub organization_id: i64,
-    /// True while the binding is in force.
+    /// Organization number.
+    pub organization_id: OrganizationNumber,
+    /// True while the binding is active.
     pub is_active: bool,
-    /// True if uploads are stored on the server first and copied in the background.
+    /// If true, the server stores uploads first and copies them in the background.
     pub sync_enabled: bool,
-    /// Code of the provider.
+    /// Provider code.
     pub storage_provider: String,
 }

@@ -1,4 +1,4 @@
-//! The health checks on the wire.
+//! Replies of the health checks.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,12 @@ use super::vocabulary::BreakerState;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct HealthReply {
-    /// Sentence for people: the process answers.
+    /// A sentence for people, for example `filestore is running`.
     pub message: String,
 }
 
 impl HealthReply {
-    /// Makes the reply with its sentence.
+    /// Creates the reply with its sentence.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
@@ -26,32 +26,34 @@ impl HealthReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReadyReply {
-    /// Verdict for people: `ready` or `not ready`.
+    /// `ready` or `not ready`.
     pub message: String,
-    /// State of the database: `ok`, or the reason why it cannot be used.
+    /// `ok`, or the reason why the server cannot use the database.
     pub database: String,
-    /// State of the storage: `ok`, or the reason why it cannot be used.
+    /// `ok`, or the reason why the server cannot use the storage.
     pub storage: String,
-    /// Providers of location CLOUD. One that does not answer makes nothing unready: other files are
-    /// served, and its own wait.
+    /// Providers of location `CLOUD`. A provider that does not answer does not change readiness:
+    /// the server still serves all other files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<ReadyProvider>,
-    /// Last scrub of the background, for callers who may see all organizations. It makes nothing unready.
+    /// The last scrub. Only for keys with access to all organizations. A finding does not change
+    /// readiness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<FsckSummary>,
 }
 
-/// A provider, as readiness shows it.
+/// The state of a provider in the readiness check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReadyProvider {
-    /// Code of the provider.
+    /// Provider code, for example `s3-eu`.
     pub provider_code: String,
-    /// State of the breaker that is worse off; null if the provider is gone from the configuration.
+    /// The worse breaker state: of reads or of writes. Null if the provider is no longer in the
+    /// configuration.
     #[serde(default)]
     pub state: Option<BreakerState>,
-    /// Last error since the start, in one line without secrets.
+    /// Last error since startup, in one line without secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Work that waits for the provider.
@@ -60,7 +62,7 @@ pub struct ReadyProvider {
 }
 
 impl ReadyProvider {
-    /// Leaves out what strangers need not know: the last error, and the work that waits.
+    /// Removes the details that are only for operators: the last error and the waiting work.
     #[must_use]
     pub fn without_details(self) -> Self {
         Self { last_error: None, backlog: ProviderBacklog::default(), ..self }
@@ -68,7 +70,7 @@ impl ReadyProvider {
 }
 
 impl ReadyReply {
-    /// Makes the reply from the verdict and the state of both parts.
+    /// Creates the reply from the verdict and the two states.
     pub fn new(
         message: impl Into<String>,
         database: impl Into<String>,

@@ -1,18 +1,18 @@
-//! Ids on the wire: a type for each, so that two of them cannot be swapped.
+//! Ids in JSON, with one type for each id, so that you cannot confuse two ids.
 //!
-//! A text of the caller is checked (`"42".parse()`, `OrganizationId::try_from("42")`) by the rules
-//! of the service. A text of the service is accepted as it is: serde and `unchecked` keep it
-//! whatever it says, because a later service may know other forms.
+//! Text from your program is checked by the rules of the server, for example with `"42".parse()` or
+//! `OrganizationId::try_from("42")`. Text from a server is accepted without a check (by serde and
+//! `unchecked`), because a later server can use other forms.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The most characters of an organization's id, and of a sub-system's name.
+/// Maximum length of an organization id and of a sub-system, in characters.
 const LIMIT_CHARS: usize = 64;
 
-/// Defines an id: a text, checked by `$check` when a caller gives it.
+/// Defines an id: a text that `$check` checks when the text comes from a caller.
 macro_rules! id {
     ($(#[$doc:meta])* $type:ident, $check:ident) => {
         $(#[$doc])*
@@ -21,12 +21,12 @@ macro_rules! id {
         pub struct $type(Box<str>);
 
         impl $type {
-            /// Takes the text as it is, for ids that come from the service.
+            /// Creates an id without a check. Use this for ids from a server.
             pub fn unchecked(text: impl Into<Box<str>>) -> Self {
                 Self(text.into())
             }
 
-            /// Returns the id as the wire spells it.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -92,7 +92,7 @@ macro_rules! id {
 }
 
 id! {
-    /// The id of a file: an upper-case ULID of 26 characters.
+    /// A file id: a ULID of 26 upper-case characters.
     ///
     /// ```
     /// use filestore_core::api::FileId;
@@ -106,18 +106,102 @@ id! {
 }
 
 id! {
-    /// The id of an organization: 1 to 64 characters of `A-Z a-z 0-9 _ -`. One of digits alone has
-    /// no leading zero.
+    /// An organization id: 1 to 64 characters of `A-Z a-z 0-9 _ -`. If the id has only digits, the
+    /// first digit of a longer id is not 0.
     OrganizationId, check_organization_id
 }
 
 id! {
-    /// The name of a part of an organization's application: 1 to 64 characters of
-    /// `A-Z a-z 0-9 . _ -`, which start with a letter or digit and hold no `..`.
+    /// A sub-system, for example `invoices`: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. The first
+    /// character is a letter or a digit, and the text does not contain `..`.
     SubSystem, check_sub_system
 }
 
-/// A text that is no id of the wanted kind; its `Display` is the rule.
+/// The number that bindings, sync and migrations use for an organization: 1 to 2^53−1, the largest
+/// integer that every JSON reader keeps. The organization's id is the same number as text.
+///
+/// ```
+/// use filestore_core::api::OrganizationNumber;
+///
+/// let number: OrganizationNumber = 42.try_into()?;
+/// assert_eq!(number.get(), 42);
+/// assert!("042".parse::<OrganizationNumber>().is_err());
+/// # Ok::<(), filestore_core::api::InvalidId>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OrganizationNumber(i64);
+
+impl OrganizationNumber {
+    /// The largest number of an organization.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// Takes the number as it is, for numbers that come from the service.
+    pub const fn unchecked(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number as an integer.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for OrganizationNumber {
+    type Error = InvalidId;
+
+    fn try_from(number: i64) -> Result<Self, InvalidId> {
+        let fits = (1..=Self::MAX.0).contains(&number);
+        fits.then_some(Self(number)).ok_or_else(|| invalid_number(&number.to_string()))
+    }
+}
+
+impl std::str::FromStr for OrganizationNumber {
+    type Err = InvalidId;
+
+    /// Accepts plain decimal digits: `07` and `+7` are not other spellings of `7`.
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let number: i64 = text.parse().map_err(|_| invalid_number(text))?;
+        if number.to_string() != text {
+            return Err(invalid_number(text));
+        }
+        number.try_into()
+    }
+}
+
+impl From<OrganizationNumber> for i64 {
+    fn from(number: OrganizationNumber) -> Self {
+        number.0
+    }
+}
+
+impl fmt::Display for OrganizationNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A number has the schema of a plain integer.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for OrganizationNumber {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OrganizationNumber".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        <i64 as schemars::JsonSchema>::json_schema(generator)
+    }
+}
+
+fn invalid_number(text: &str) -> InvalidId {
+    InvalidId::new("an organization number is an integer from 1 to 9007199254740991", text)
+}
+
+/// The error for a text that is not a valid id. `Display` shows the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidId {
     rule: &'static str,
@@ -129,7 +213,7 @@ impl InvalidId {
         Self { rule, text: text.to_owned() }
     }
 
-    /// Returns the refused text.
+    /// Returns the invalid text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -178,7 +262,7 @@ fn check_sub_system(text: &str) -> Result<(), InvalidId> {
     Err(InvalidId::new(rule, text))
 }
 
-/// Returns true for a digit of Crockford's base 32 in upper case, which has no I, L, O and U.
+/// Tests for an upper-case digit of Crockford's base 32, which excludes I, L, O and U.
 fn is_crockford_digit(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'A'..=b'Z') && !b"ILOU".contains(&byte)
 }
@@ -218,6 +302,18 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_a_caller_are_checked() {
+        assert_eq!(OrganizationNumber::try_from(42).unwrap().to_string(), "42");
+        for text in ["1", "42", "9007199254740991"] {
+            assert_eq!(text.parse::<OrganizationNumber>().unwrap().to_string(), text);
+        }
+        for text in ["", "0", "-1", "07", "+7", "x", "9007199254740992"] {
+            assert!(text.parse::<OrganizationNumber>().is_err(), "{text}");
+        }
+        assert!(OrganizationNumber::try_from(0).is_err());
+    }
+
+    #[test]
     fn a_refusal_says_the_rule_and_the_text() {
         let error = "042".parse::<OrganizationId>().unwrap_err();
         assert_eq!(error.to_string(), "a numeric organization_id has no leading zero: \"042\"");
@@ -229,6 +325,10 @@ mod tests {
         let id: FileId = serde_json::from_str("\"of-a-later-service\"").unwrap();
         assert_eq!(id, FileId::unchecked("of-a-later-service"));
         assert_eq!(serde_json::to_string(&id).unwrap(), "\"of-a-later-service\"");
+
+        let number: OrganizationNumber = serde_json::from_str("0").unwrap();
+        assert_eq!(number, OrganizationNumber::unchecked(0));
+        assert_eq!(serde_json::to_string(&number).unwrap(), "0");
     }
 
     #[cfg(feature = "store")]
@@ -243,6 +343,10 @@ mod tests {
             let organization = text.parse::<id::OrganizationId>();
             assert_eq!(text.parse::<OrganizationId>().is_ok(), organization.is_ok(), "{text}");
             assert_eq!(text.parse::<SubSystem>().is_ok(), text.parse::<id::SubSystem>().is_ok());
+        }
+        for text in ["", "0", "1", "07", "+7", "-7", "9007199254740991", "9007199254740992"] {
+            let number = text.parse::<id::OrganizationNumber>();
+            assert_eq!(text.parse::<OrganizationNumber>().is_ok(), number.is_ok(), "{text}");
         }
         for text in [ULID, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "81JD0000000000000000000000", "01jd", "I"]
         {

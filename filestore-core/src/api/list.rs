@@ -1,14 +1,14 @@
-//! Listing on the wire: the query and its pages.
+//! Listings: the query and a page of records.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::file::FileRecord;
-use super::vocabulary::{PurgeStatus, Status};
+use super::vocabulary::{PurgeStatus, Status, SyncStatus};
 
-/// The filter and position of a listing, newest records first. Fields that are `None` do not
-/// filter, and are not sent.
+/// The query of GET `/files`. The newest records come first. A field that is `None` does not
+/// filter.
 ///
 /// ```
 /// use filestore_core::api::{ListQuery, Status};
@@ -21,110 +21,122 @@ use super::vocabulary::{PurgeStatus, Status};
 #[serde(default)]
 #[non_exhaustive]
 pub struct ListQuery {
-    /// Organization whose files are listed.
+    /// Only files of this organization.
     pub organization_id: Option<String>,
-    /// Part of the application whose files are listed.
+    /// Only files of this sub-system.
     pub sub_system: Option<String>,
-    /// Stage of life that files must have.
+    /// Only files with this status.
     pub status: Option<Status>,
-    /// Mark that files must have; unmarked files only if `None`.
+    /// Only files with this sync status, for example `FAILED`.
+    pub sync_status: Option<SyncStatus>,
+    /// Only deleted files with this purge status. If `None`, only files that are not deleted.
     pub purge_status: Option<PurgeStatus>,
-    /// Records of one page, 1 to 1000; 100 if `None`.
+    /// Records in a page, 1 to 1000 (default 100).
     pub limit: Option<u32>,
-    /// Position after the last page, from its `next_cursor`.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
-    /// Text that names must begin with. With it, and with an organization, records come by name.
+    /// Only files with a name that begins with this text. If you also set an organization, records
+    /// come in the order of names.
     pub name_prefix: Option<String>,
-    /// Media type without parameters that files must have.
+    /// Only files with this media type, without parameters, for example `image/jpeg`.
     pub mime_type: Option<String>,
-    /// Time of the earliest upload shown, ISO 8601.
+    /// Only files uploaded at this time or later: RFC 3339, or a date such as `2026-11-21`.
     pub created_after: Option<String>,
-    /// Time before which uploads are shown, ISO 8601.
+    /// Only files uploaded before this time.
     pub created_before: Option<String>,
-    /// Members of custom metadata that files must have, each as a parameter `metadata.<key>`: numbers
-    /// and booleans as JSON writes them.
+    /// Only files with these members of custom metadata. Each member becomes a parameter
+    /// `metadata.<key>`. Write numbers and booleans as in JSON.
     #[serde(flatten, with = "members")]
     #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, String>"))]
     pub metadata: BTreeMap<String, String>,
 }
 
 impl ListQuery {
-    /// Asks for every record that the caller may see, except deleted ones.
+    /// Creates a query for all records that the caller can see. Deleted files are not included.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps only records of one organization.
+    /// Keeps only files of one organization.
     #[must_use]
     pub fn organization_id(mut self, id: impl Into<String>) -> Self {
         self.organization_id = Some(id.into());
         self
     }
 
-    /// Keeps only records of one part of the application.
+    /// Keeps only files of one sub-system.
     #[must_use]
     pub fn sub_system(mut self, name: impl Into<String>) -> Self {
         self.sub_system = Some(name.into());
         self
     }
 
-    /// Keeps only records with this status.
+    /// Keeps only files with this status.
     #[must_use]
     pub fn status(mut self, status: impl Into<Status>) -> Self {
         self.status = Some(status.into());
         self
     }
 
-    /// Asks for deleted files that are not yet purged, instead of the others.
+    /// Keeps only files with this sync status.
+    #[must_use]
+    pub fn sync_status(mut self, status: impl Into<SyncStatus>) -> Self {
+        self.sync_status = Some(status.into());
+        self
+    }
+
+    /// Lists deleted files that are not yet purged.
     #[must_use]
     pub fn purge_status(mut self, status: impl Into<PurgeStatus>) -> Self {
         self.purge_status = Some(status.into());
         self
     }
 
-    /// Sets the number of records of one page, 1 to 1000; 100 otherwise.
+    /// Sets the number of records in a page, 1 to 1000 (default 100).
     #[must_use]
     pub fn limit(mut self, records: u32) -> Self {
         self.limit = Some(records);
         self
     }
 
-    /// Keeps only records whose name begins with `text`.
+    /// Keeps only files with a name that begins with `text`.
     #[must_use]
     pub fn name_prefix(mut self, text: impl Into<String>) -> Self {
         self.name_prefix = Some(text.into());
         self
     }
 
-    /// Keeps only records with this media type, whatever its parameters are.
+    /// Keeps only files with this media type. Parameters are ignored.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Keeps only records created at this time or later: ISO 8601 with a zone, or a date.
+    /// Keeps only files uploaded at this time or later: RFC 3339 with a time zone, for example
+    /// `2026-11-21T08:15:30Z`, or a date.
     #[must_use]
     pub fn created_after(mut self, time: impl Into<String>) -> Self {
         self.created_after = Some(time.into());
         self
     }
 
-    /// Keeps only records created before this time.
+    /// Keeps only files uploaded before this time.
     #[must_use]
     pub fn created_before(mut self, time: impl Into<String>) -> Self {
         self.created_before = Some(time.into());
         self
     }
 
-    /// Keeps only records whose custom metadata has this member; several calls ask for all of them.
+    /// Keeps only files with this member of custom metadata. If you call this several times, files
+    /// must match all members.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }
 
-    /// Continues after the page that had this `next_cursor`. The other fields must be the same.
+    /// Continues after the page with this `next_cursor`. Keep all other fields the same.
     #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.cursor = Some(cursor.into());
@@ -166,12 +178,12 @@ mod members {
 pub struct ListReply {
     /// Records of this page, newest first.
     pub items: Vec<FileRecord>,
-    /// Position of the next page, to be passed back as `cursor`; null on the last page.
+    /// Cursor of the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,
 }
 
 impl ListReply {
-    /// Makes a page of records, with the position of the next one.
+    /// Creates a page from records and the cursor of the next page.
     pub fn new(items: Vec<FileRecord>, next_cursor: Option<String>) -> Self {
         Self { items, next_cursor }
     }

@@ -1,15 +1,19 @@
-//! The wire contract of `/api/v1`: serde types with exactly the contract's names and casing.
+//! The types of the HTTP API `/api/v1`, with the exact names of the JSON.
 //!
-//! This is the only place that knows the mix of `snake_case` and `camelCase`. Replies may gain
-//! fields at any time, so readers ignore fields that they do not know, and every struct here is
-//! `#[non_exhaustive]`: requests have constructors. Enumerated values are enums that keep a word of
-//! a later server as `Unknown`, because a client must treat them as open.
+//! Some replies use `snake_case`, some `camelCase`. Only this module knows which. For example,
+//! [`FileRecord`] has `file_id`, and [`DeleteReply`] has `fileId`.
+//!
+//! A server can add fields to replies at any time, so readers ignore unknown fields. Every struct
+//! is `#[non_exhaustive]`, and requests have constructors. An enum keeps an unknown word of a later
+//! server as `Unknown`, so always handle that case.
 
 mod vocabulary;
 mod id;
 mod file;
+mod file_name;
 mod list;
 mod usage;
+mod me;
 mod binding;
 mod health;
 mod problem;
@@ -24,24 +28,27 @@ pub use admin::{
     ALL_ORGANIZATIONS, AdminProvider, BackupDestination, BackupError, BackupFault,
     BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
     CreateBackup, CreateKey, EraseReceipt, EraseRequest, ErasedPlace, ForgetBackups, FsckFinding,
-    FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary, KeyReply, MigrateHolding,
-    MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,
-    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderBacklog,
-    ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport, PurgeRunRequest,
-    RestoreBackup, RotateKey, Snapshot, StatusAdvice, StatusDisk, StatusMigration, StatusPurge,
-    StatusReply, StatusStore, StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport,
-    SyncStatusReport, VariantCacheReport, VerifyBackup, WorkFailure,
+    FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary, KEY_SCOPES, KeyReply,
+    MayReturn, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
+    ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
+    PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
+    StatusMigration, StatusPurge, StatusReply, StatusStore, StatusUnfinished, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
 pub use file::{
     ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
-    DeleteReply, FileRecord, Metadata,
+    DeleteReply, EditReply, FileIdReply, FileRecord, Metadata, RestoreFileError, RestoreFileResult,
+    RestoreFilesReply, RestoreFilesRequest, RestoreReply,
 };
+pub use file_name::{decode_windows_1252, text_of_file_name};
 pub use health::{HealthReply, ReadyProvider, ReadyReply};
-pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
+pub use id::{FileId, InvalidId, OrganizationId, OrganizationNumber, SubSystem};
 pub use list::{ListQuery, ListReply};
+pub use me::{MeFeatures, MeKey, MeLimits, MeReply, MeStore};
 pub use problem::Problem;
 pub use receipt::{
     AwaitedBlob, BackupLook, DeletedBy, HoldingSnapshot, PurgeReceipt, ReceiptKeyReply,
@@ -49,20 +56,26 @@ pub use receipt::{
 };
 pub use sheet::{SheetCell, SheetCellError, SheetMap};
 pub use sign::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
-pub use usage::{UsageAt, UsageByLocation, UsageReply};
+pub use usage::{
+    OrganizationBinding, OrganizationReply, OrganizationsReply, PageQuery, SubSystemReply,
+    SubSystemsReply, UsageAt, UsageByLocation, UsageReply,
+};
 pub use vocabulary::{
-    BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus, Status,
-    StorageLocation, SyncStatus, UnknownWord,
+    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus,
+    Status, StorageLocation, SyncStatus, UnknownWord,
 };
 
-/// The path prefix every endpoint has.
+/// Path prefix of every endpoint.
 pub const PREFIX: &str = "/api/v1";
 
-/// The most files that one request may delete.
+/// Maximum number of files in one POST `/files/delete`.
 pub const MAX_DELETED_AT_ONCE: usize = 1000;
 
-/// The most files of a contact sheet.
+/// Maximum number of files in one POST `/files/restore`.
+pub const MAX_RESTORED_AT_ONCE: usize = MAX_DELETED_AT_ONCE;
+
+/// Maximum number of files on a contact sheet.
 pub const MAX_SHEET_FILES: usize = 100;
 
-/// The sides a gallery variant may have, in pixels.
+/// Sizes of variants: the side of the square, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];

@@ -1,4 +1,4 @@
-//! Errors on the wire: `application/problem+json` (RFC 9457) with the contract's members.
+//! Errors in JSON: `application/problem+json` (RFC 9457).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,44 +9,44 @@ use super::vocabulary::ErrorCode;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Problem {
-    /// Type of the problem: `urn:filestore:problem:<code>`.
+    /// Problem type: `urn:filestore:problem:<code>`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// HTTP status in words.
+    /// HTTP status in words, for example `Not Found`.
     pub title: String,
-    /// HTTP status as a number.
+    /// HTTP status, for example 404.
     pub status: u16,
-    /// Explanation of what is wrong with this request.
+    /// Explanation for people.
     pub detail: String,
-    /// URN of this request: `urn:request:<request id>`.
+    /// Request URN: `urn:request:<request id>`.
     pub instance: String,
-    /// Stable code to branch on.
+    /// Stable error code. Use this field to decide in a program.
     pub code: ErrorCode,
-    /// Id under which the server logged the request, as in `X-Request-Id`.
+    /// Request id, as in the header `X-Request-Id` and in the log of the server.
     pub request_id: String,
-    /// Field, parameter or key at fault.
+    /// Field, parameter or key with the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Index of the batch item at fault.
+    /// Batch item with the error: the index, starting at 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u32>,
-    /// Values that are allowed instead.
+    /// Allowed values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// Limit that was passed, in the unit of the field (bytes for sizes).
+    /// Limit that the request exceeded. Sizes are in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// State that a refused transition would have left.
+    /// Current state, if the state does not allow the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// State that a refused transition would have entered.
+    /// Requested state, if the state does not allow the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 impl Problem {
-    /// Makes the document for a code; type and instance follow from the arguments, and title,
-    /// detail and the optional members are to be filled in.
+    /// Creates the document for a code, with its type and instance. Fill in title, detail and the
+    /// optional fields.
     pub fn new(code: impl Into<ErrorCode>, status: u16, request_id: impl Into<String>) -> Self {
         let (code, request_id) = (code.into(), request_id.into());
 

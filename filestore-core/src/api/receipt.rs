@@ -1,21 +1,21 @@
-//! Receipts of purges on the wire.
+//! Purge receipts in JSON.
 
 use serde::{Deserialize, Serialize};
 
 use super::admin::ErasedPlace;
 
-/// The reply to GET `/files/{fileId}/receipt`: a receipt as it was signed, and the signature.
+/// The reply to GET `/files/{fileId}/receipt`: a purge receipt and its signature.
 ///
-/// The receipt is kept as it was sent, with members that this version does not know: these are signed
-/// as well. [`Self::read`] shows it by its fields.
+/// The signature covers all members, also members that this version does not know. So keep
+/// `receipt` unchanged, and call [`Self::read`] to get the fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignedReceipt {
-    /// Receipt.
+    /// The receipt.
     #[cfg_attr(feature = "schema", schemars(with = "PurgeReceipt"))]
     pub receipt: serde_json::Value,
-    /// Ed25519 signature of the receipt's canonical form, 128 hexadecimal digits.
+    /// Ed25519 signature of the receipt in canonical form, 128 hexadecimal digits.
     pub signature: String,
 }
 
@@ -25,59 +25,63 @@ impl SignedReceipt {
         Self { receipt, signature: signature.into() }
     }
 
-    /// Reads the receipt by its fields. Verifies nothing.
+    /// Reads the fields of the receipt. Does not verify the signature. Fails if `receipt` is not a
+    /// purge receipt.
     pub fn read(&self) -> Result<PurgeReceipt, serde_json::Error> {
         PurgeReceipt::deserialize(&self.receipt)
     }
 }
 
-/// The receipt of a purge.
+/// A purge receipt: a statement that a deleted file is gone. Times are in RFC 3339 (UTC,
+/// milliseconds), for example `2026-11-21T08:15:30.123Z`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PurgeReceipt {
-    /// Version of the form, 1.
+    /// Format version, 1.
     pub format: u32,
-    /// Id of the store that the file was in.
+    /// Store id.
     pub store_id: String,
-    /// File that was purged.
+    /// Id of the purged file.
     pub file_id: String,
     /// Organization that owned the file.
     pub organization_id: String,
-    /// Time of the first upload.
+    /// Upload time.
     pub created_at: String,
-    /// Time of the deletion.
+    /// Deletion time.
     pub deleted_at: String,
-    /// Caller who deleted the file.
+    /// Caller that deleted the file.
     pub deleted_by: DeletedBy,
-    /// Time at which the record went: all bytes were absent then, but for what is `awaited`.
+    /// Time at which the purge removed the record. All bytes were absent then, except the blobs in
+    /// `awaited`.
     pub purged_at: String,
-    /// Blobs that the file had or has dropped, and that were removed.
+    /// Removed blobs of the file, also blobs from before a replacement.
     pub removed: Vec<RemovedBlob>,
-    /// Number of such blobs that are not listed.
+    /// Removed blobs that `removed` does not list.
     pub unlisted: u64,
-    /// Blobs that are to be removed, or looked for once more.
+    /// Blobs that the purge still has to remove or check again.
     pub awaited: Vec<AwaitedBlob>,
-    /// Quarantine of the data directory.
+    /// Result for the quarantine of the data directory.
     pub quarantine: ErasedPlace,
-    /// Destinations of backups that the configuration names, then others that snapshots were taken to.
+    /// Results for backup destinations: first the configured destinations, then older destinations
+    /// with snapshots.
     pub backups: Vec<BackupLook>,
-    /// Time before which the store kept no receipts, for a file that is older: bytes that it dropped before
-    /// are not listed, and were looked for nowhere.
+    /// Set if the file is older than the receipts of this store. The receipt does not list bytes
+    /// that were replaced before this time, and does not search for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_from: Option<String>,
-    /// True if every place was looked at and none has bytes of the file.
+    /// True if every place was checked and contains no bytes of the file.
     pub absent_everywhere: bool,
     /// Time of this receipt.
     pub issued_at: String,
-    /// Time from which the service has no receipt any more.
+    /// Expiry time of the receipt. Later, the server returns no receipt for this file.
     pub kept_until: String,
-    /// Key that verifies the signature, 64 hexadecimal digits.
+    /// Public key that verifies the signature, 64 hexadecimal digits.
     pub public_key: String,
 }
 
-/// The one who deleted a file.
+/// The caller that deleted a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -85,96 +89,97 @@ pub struct PurgeReceipt {
 pub struct DeletedBy {
     /// `key`, `open_mode`, `admin_socket`, `library`, `expiry`, `erasure` or `unknown`.
     pub kind: String,
-    /// Id of the key.
+    /// Key id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    /// Name of the key at that time.
+    /// Key name at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
 }
 
-/// A blob that was found absent.
+/// A removed blob that was then confirmed as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RemovedBlob {
-    /// Code of the provider that held the blob.
+    /// Code of the provider that stored the blob.
     pub provider: String,
-    /// Key of the blob.
+    /// Storage key of the blob.
     pub key: String,
-    /// SHA-256 of the bytes; null for a write that broke off.
+    /// SHA-256 digest, 64 hexadecimal digits. Null if the write was interrupted.
     pub sha256: Option<String>,
-    /// Number of bytes; null likewise.
+    /// Size in bytes. Null if the write was interrupted.
     pub size_bytes: Option<u64>,
-    /// Time at which the blob was removed and found absent.
+    /// Time at which the blob was removed and confirmed as absent.
     pub absent_at: String,
-    /// Time at which it was last found absent.
+    /// Time of the last check that found the blob absent.
     pub checked_at: String,
 }
 
-/// A blob that is to be removed, or looked for once more.
+/// A blob that the purge still has to remove or check again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AwaitedBlob {
-    /// Code of the provider that may hold the blob.
+    /// Code of the provider that might store the blob.
     pub provider: String,
-    /// Key of the blob.
+    /// Storage key of the blob.
     pub key: String,
-    /// Time from which that is done; null while a write may be under way.
+    /// Earliest time of the next check. Null while a write might still run.
     pub due_at: Option<String>,
 }
 
-/// A destination of backups, as it was found.
+/// The result for a backup destination.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BackupLook {
-    /// Name of the destination.
+    /// Destination name.
     pub destination: String,
-    /// Id of the directory that was looked at, or of one that stood there and could not be looked at. Absent
-    /// if no id is known.
+    /// Id of the checked directory, or of an earlier directory at this path that is not available.
+    /// Absent if the id is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_id: Option<String>,
-    /// Time at which it was looked at.
+    /// Time of the check.
     pub checked_at: String,
-    /// Snapshots that have bytes of the file, the oldest first.
+    /// Snapshots that contain bytes of the file, oldest first.
     pub snapshots: Vec<HoldingSnapshot>,
-    /// SHA-256 of bytes that lie there and belong to no finished snapshot.
+    /// SHA-256 digests of bytes at the destination that belong to no finished snapshot.
     pub loose: Vec<String>,
-    /// Code of the error for which the destination could not be looked at; null if it was.
+    /// Error code if the destination is not available. Null if the check succeeded.
     pub problem: Option<String>,
 }
 
-/// A snapshot that has bytes of the file.
+/// A snapshot that contains bytes of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct HoldingSnapshot {
-    /// Id of the snapshot.
+    /// Snapshot id.
     pub snapshot_id: String,
-    /// Time of which the snapshot is.
+    /// Time of the snapshot.
     pub created_at: String,
-    /// SHA-256 of the bytes that it has.
+    /// SHA-256 digests of the bytes in the snapshot.
     pub sha256: Vec<String>,
-    /// Time at which the snapshot will be removed; null, as only an operator removes one.
+    /// Planned removal time of the snapshot. Null, because only an operator removes snapshots.
     pub pruned_at: Option<String>,
 }
 
-/// A public key of receipts, as GET `/receipt-keys` lists it.
+/// A public key for receipts, from GET `/receipt-keys`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ReceiptKeyReply {
-    /// Key, 64 hexadecimal digits.
+    /// Public key, 64 hexadecimal digits.
     pub public_key: String,
-    /// Time at which the key was made.
+    /// Creation time in RFC 3339.
     pub created_at: String,
-    /// Time from which the key signs nothing more; null for the one that signs.
+    /// Retirement time in RFC 3339: from then on, the key signs no receipts. Null for the current
+    /// key.
     pub retired_at: Option<String>,
 }

@@ -1,30 +1,30 @@
-//! Contact sheets on the wire.
+//! Contact sheets in JSON.
 
 use serde::{Deserialize, Serialize};
 
 use super::vocabulary::ErrorCode;
 
-/// The map of a contact sheet: the place of each file's picture within it.
+/// The map of a contact sheet, with the position of each file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SheetMap {
-    /// Width of the sheet, in pixels.
+    /// Sheet width, in pixels.
     pub width: u32,
-    /// Height of the sheet, in pixels.
+    /// Sheet height, in pixels.
     pub height: u32,
-    /// Side of a cell, in pixels.
+    /// Cell side, in pixels.
     pub size: u32,
-    /// Cells side by side.
+    /// Number of columns.
     pub columns: u32,
-    /// Rows of cells.
+    /// Number of rows.
     pub rows: u32,
-    /// The cells, row by row, in the order of the ids.
+    /// Cells, row by row, in the order of the requested ids.
     pub cells: Vec<SheetCell>,
 }
 
 impl SheetMap {
-    /// Makes the map of a grid and its cells.
+    /// Creates the map of a grid from its cells.
     pub fn new(size: u32, columns: u32, rows: u32, cells: Vec<SheetCell>) -> Self {
         Self { width: columns * size, height: rows * size, size, columns, rows, cells }
     }
@@ -35,22 +35,22 @@ impl SheetMap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SheetCell {
-    /// Id of the file.
+    /// File id.
     pub file_id: String,
-    /// Distance of the picture from the sheet's left edge, in pixels; null if there is none.
+    /// Distance from the left edge of the sheet, in pixels. Null for an empty cell.
     pub x: Option<u32>,
-    /// Distance of the picture from the sheet's upper edge; null if there is none.
+    /// Distance from the upper edge of the sheet, in pixels. Null for an empty cell.
     pub y: Option<u32>,
-    /// Width of the picture; null if there is none.
+    /// Picture width, in pixels. Null for an empty cell.
     pub width: Option<u32>,
-    /// Height of the picture; null if there is none.
+    /// Picture height, in pixels. Null for an empty cell.
     pub height: Option<u32>,
-    /// Reason why the cell is empty; null if it is not.
+    /// Reason why the cell is empty. Null for a cell with a picture.
     pub error: Option<SheetCellError>,
 }
 
 impl SheetCell {
-    /// Makes a cell that shows a picture.
+    /// Creates a cell with a picture. Position and size are in pixels.
     pub fn shown(file_id: impl Into<String>, x: u32, y: u32, width: u32, height: u32) -> Self {
         Self {
             file_id: file_id.into(),
@@ -62,7 +62,7 @@ impl SheetCell {
         }
     }
 
-    /// Makes an empty cell.
+    /// Creates an empty cell.
     pub fn empty(
         file_id: impl Into<String>,
         code: impl Into<ErrorCode>,
@@ -78,8 +78,8 @@ impl SheetCell {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SheetCellError {
-    /// Stable code to branch on, as in a problem document.
+    /// Stable error code, as in a problem document.
     pub code: ErrorCode,
-    /// Explanation of what is wrong with this file.
+    /// Explanation for people.
     pub detail: String,
 }

@@ -1,4 +1,4 @@
-//! Signed URLs on the wire.
+//! Signed URLs in JSON.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Disposition, Fit};
 
-/// The body of POST `/files/{fileId}/sign`: the content, unless a size is given.
+/// The body of POST `/files/{fileId}/sign`. With `size` you get a URL for a variant, without `size`
+/// a URL for the content.
 ///
 /// ```
 /// use filestore_core::api::{Fit, SignRequest};
@@ -19,49 +20,50 @@ use super::vocabulary::{Disposition, Fit};
 #[serde(default)]
 #[non_exhaustive]
 pub struct SignRequest {
-    /// Side of the variant's square, in pixels; the content if absent.
+    /// Variant size in pixels, for example 400. If absent, the URL leads to the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// Way in which the picture fills the square; `cover` if absent.
+    /// How the picture fits the square (default `cover`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
-    /// True for all frames of an animation, in a variant; only with `size`.
+    /// If true, a variant shows all frames of an animation. Needs `size`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub animated: Option<bool>,
-    /// Use that a browser makes of the content; not for variants.
+    /// `inline` to show the content in a browser, `attachment` to save it. Not for variants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disposition: Option<Disposition>,
-    /// Life of the URL in seconds, 1 to 604800; 3600 if absent. Rounded up to the end of a window.
+    /// Lifetime of the URL in seconds, 1 to 604800 (default 3600). The server rounds up to the end
+    /// of a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
 
 impl SignRequest {
-    /// Asks for a URL of the file's content.
+    /// Requests a URL for the content of the file.
     pub fn content() -> Self {
         Self::default()
     }
 
-    /// Asks for a URL of a variant.
+    /// Requests a URL for a variant.
     pub fn variant(size: u32, fit: Fit) -> Self {
         Self { size: Some(size), fit: Some(fit), ..Self::default() }
     }
 
-    /// Asks for all frames of an animation, in the variant.
+    /// Requests all frames of an animation, for a variant.
     #[must_use]
     pub fn animated(mut self) -> Self {
         self.animated = Some(true);
         self
     }
 
-    /// Sets the use that a browser makes of the content.
+    /// Chooses whether a browser shows or saves the content.
     #[must_use]
     pub fn disposition(mut self, disposition: Disposition) -> Self {
         self.disposition = Some(disposition);
         self
     }
 
-    /// Sets the life of the URL, in seconds.
+    /// Sets the lifetime of the URL, in seconds.
     #[must_use]
     pub fn expires_in_s(mut self, secs: u64) -> Self {
         self.expires_in_s = Some(secs);
@@ -81,26 +83,27 @@ impl SignRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignUploadRequest {
-    /// Organization that the file will belong to.
+    /// Organization of the new file.
     pub organization_id: String,
-    /// Part of the application that the file will belong to.
+    /// Sub-system of the new file, for example `avatars`.
     pub sub_system: String,
-    /// Most bytes of the file; the limit of the service if absent.
+    /// Maximum file size in bytes (default: the limit of the server).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u64>,
-    /// Media type of the file; of the uploader's choice if absent.
+    /// Media type of the file, for example `image/png`. If absent, the uploader chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// True for a TEMP file.
+    /// If true, the new file is `TEMP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_temp: Option<bool>,
-    /// Life of the URL in seconds, 1 to 604800; 3600 if absent. Rounded up to the end of a window.
+    /// Lifetime of the URL in seconds, 1 to 604800 (default 3600). The server rounds up to the end
+    /// of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
 
 impl SignUploadRequest {
-    /// Asks for a URL to upload a file of any type and size.
+    /// Requests a URL to upload a file of any type and size.
     pub fn new(organization_id: impl Into<String>, sub_system: impl Into<String>) -> Self {
         Self {
             organization_id: organization_id.into(),
@@ -109,7 +112,7 @@ impl SignUploadRequest {
         }
     }
 
-    /// Sets the most bytes of the file.
+    /// Sets the maximum file size, in bytes.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
@@ -123,14 +126,14 @@ impl SignUploadRequest {
         self
     }
 
-    /// Makes the file TEMP.
+    /// Makes the new file `TEMP`.
     #[must_use]
     pub fn temp(mut self) -> Self {
         self.upload_temp = Some(true);
         self
     }
 
-    /// Sets the life of the URL, in seconds.
+    /// Sets the lifetime of the URL, in seconds.
     #[must_use]
     pub fn expires_in_s(mut self, secs: u64) -> Self {
         self.expires_in_s = Some(secs);
@@ -143,13 +146,14 @@ impl SignUploadRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignedUrlReply {
-    /// URL to hand on; a path where the service does not know its public URL.
+    /// The URL to hand out. If the server does not know its public URL, this is a path, for example
+    /// `/api/v1/files/...`.
     pub url: String,
-    /// Instant from which the URL is refused, ISO 8601 UTC with milliseconds.
+    /// Expiry time in RFC 3339 (UTC, milliseconds), for example `2026-11-21T08:15:30.123Z`.
     pub expires_at: String,
 }
 
-/// Hides the query: its signature lets whoever has it in.
+/// Hides the query, because anyone with the signature can use the URL.
 impl fmt::Debug for SignedUrlReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.split('?').next();
@@ -161,26 +165,26 @@ impl fmt::Debug for SignedUrlReply {
 }
 
 impl SignedUrlReply {
-    /// Makes the reply for a signed URL.
+    /// Creates the reply for a signed URL.
     pub fn new(url: impl Into<String>, expires_at: impl Into<String>) -> Self {
         Self { url: url.into(), expires_at: expires_at.into() }
     }
 }
 
-/// A secret that signs URLs, as GET `/admin/signing-secrets` lists it.
+/// A secret that signs URLs, from GET `/admin/signing-secrets`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SigningSecretReply {
-    /// Name of the secret, which URLs carry.
+    /// Secret name, which each signed URL contains.
     pub kid: String,
-    /// True if the secret is in the configuration rather than in the data directory.
+    /// True if the secret is in the configuration, false if it is in the records database.
     pub configured: bool,
-    /// True for the one secret that signs new URLs.
+    /// True for the secret that signs new URLs.
     pub signs: bool,
-    /// Time at which the secret was made; null for one of the configuration.
+    /// Creation time in RFC 3339. Null for a configured secret.
     pub created_at: Option<String>,
-    /// Time from which URLs of the secret are refused; null while none is set.
+    /// Expiry time of the secret's URLs in RFC 3339. Null if no expiry is set.
     pub valid_until: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Usage on the wire.
+//! Storage usage in JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,39 +7,156 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UsageReply {
-    /// Organization that stores the files.
+    /// Organization id.
     pub organization_id: String,
-    /// Number of files, temporary and deleted ones included until they are gone.
+    /// Number of files. Temporary files count, and deleted files count until the purge.
     pub files: u64,
-    /// Size of these files, in bytes.
+    /// Their total size, in bytes.
     pub bytes: u64,
-    /// The same, by the side that holds the bytes.
+    /// The same figures for each location.
     pub by_location: UsageByLocation,
-    /// Most files that the organization may store; null for no limit.
+    /// Temporary files that are not deleted. They are part of `files` and `bytes`.
+    #[serde(default)]
+    pub temp: UsageAt,
+    /// Deleted files, until the purge. They are part of `files` and `bytes`.
+    #[serde(default)]
+    pub deleted: UsageAt,
+    /// Maximum number of files. Null if there is no limit.
     pub quota_files: Option<u64>,
-    /// Most bytes that the organization may store; null for no limit.
+    /// Maximum total size in bytes. Null if there is no limit.
     pub quota_bytes: Option<u64>,
 }
 
-/// Files and bytes by the side that holds them.
+/// Files and bytes for each location.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub struct UsageByLocation {
-    /// Part on the service's own disk.
+    /// Figures for files that the server stores (`LOCAL`).
     pub local: UsageAt,
-    /// Part at providers.
+    /// Figures for files at providers (`CLOUD`).
     pub cloud: UsageAt,
 }
 
-/// Files and bytes at one location.
+/// Number and size of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UsageAt {
     /// Number of files.
     pub files: u64,
-    /// Size of these files, in bytes.
+    /// Total size, in bytes.
     pub bytes: u64,
+}
+
+/// The query of GET `/organizations` and of GET `/organizations/{organization_id}/sub-systems`.
+///
+/// ```
+/// use filestore_core::api::PageQuery;
+///
+/// let query = PageQuery::new().limit(50);
+/// assert_eq!(query.limit, Some(50));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PageQuery {
+    /// Items in a page, 1 to 1000 (default 100).
+    pub limit: Option<u32>,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// Creates a query for the first page.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the number of items in a page, 1 to 1000 (default 100).
+    #[must_use]
+    pub fn limit(mut self, items: u32) -> Self {
+        self.limit = Some(items);
+        self
+    }
+
+    /// Continues after the page with this `next_cursor`.
+    #[must_use]
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+}
+
+/// One page of GET `/organizations`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct OrganizationsReply {
+    /// Organizations of this page, in the order of their ids: each has files or an active binding.
+    pub items: Vec<OrganizationReply>,
+    /// Cursor of the next page: pass this value as `cursor`. Null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// An organization with its storage usage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct OrganizationReply {
+    /// Organization id.
+    pub organization_id: String,
+    /// Number of files. Temporary files count, and deleted files count until the purge.
+    pub files: u64,
+    /// Their total size, in bytes.
+    pub bytes: u64,
+    /// Maximum number of files. Null if there is no limit.
+    pub quota_files: Option<u64>,
+    /// Maximum total size in bytes. Null if there is no limit.
+    pub quota_bytes: Option<u64>,
+    /// Active binding. Null if the organization has none: its files are `LOCAL`.
+    pub binding: Option<OrganizationBinding>,
+}
+
+/// The active binding of an organization, in GET `/organizations`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct OrganizationBinding {
+    /// Name of the organization, from the binding.
+    pub organization_name: String,
+    /// Code of the provider that stores new files, for example `LOCAL`.
+    pub storage_provider: String,
+    /// True if new files are stored locally first and copied in the background.
+    pub sync_enabled: bool,
+}
+
+/// One page of GET `/organizations/{organization_id}/sub-systems`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SubSystemsReply {
+    /// Sub-systems with files, in the order of their names.
+    pub items: Vec<SubSystemReply>,
+    /// Cursor of the next page: pass this value as `cursor`. Null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// A sub-system with its storage usage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SubSystemReply {
+    /// Sub-system, for example `invoices`.
+    pub sub_system: String,
+    /// Number of files. Temporary files count, and deleted files count until the purge.
+    pub files: u64,
+    /// Their total size, in bytes.
+    pub bytes: u64,
+    /// Temporary files that are not deleted. They are part of `files` and `bytes`.
+    pub temp: UsageAt,
+    /// Deleted files, until the purge. They are part of `files` and `bytes`.
+    pub deleted: UsageAt,
 }

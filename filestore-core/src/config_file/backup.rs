@@ -6,7 +6,7 @@ use crate::domain::config::{BackupDestination, BackupPlace};
 use crate::domain::provider::ProviderConfig;
 
 impl BackupTable {
-    /// Reads the destinations: each has a name of its own, and is a directory or one of `providers`.
+    /// Reads the destinations. Each has a unique name, and is a directory or one of `providers`.
     pub(super) fn into_destinations(
         self,
         providers: &[ProviderConfig],
@@ -22,7 +22,7 @@ impl BackupTable {
             if destinations.iter().any(|other| other.name == name) {
                 return Err(ConfigFileError::Value {
                     key: "backup.destinations.name",
-                    problem: "must be another for each destination",
+                    problem: "must be unique for each destination",
                 });
             }
             let place = table.into_place(providers)?;
@@ -33,8 +33,7 @@ impl BackupTable {
 }
 
 impl DestinationTable {
-    /// Reads the place: a path that does not depend on where the process was started, or the code of a
-    /// provider.
+    /// Reads the place of a destination: an absolute path, or a provider code.
     fn into_place(self, providers: &[ProviderConfig]) -> Result<BackupPlace, ConfigFileError> {
         let Some(code) = self.provider else {
             let path = self.path.filter(|path| path.is_absolute());
@@ -46,7 +45,7 @@ impl DestinationTable {
         if self.path.is_some() {
             return Err(ConfigFileError::Value {
                 key: "backup.destinations.provider",
-                problem: "must not be given beside path",
+                problem: "must not be given together with path",
             });
         }
 

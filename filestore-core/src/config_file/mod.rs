@@ -1,60 +1,76 @@
-//! The store's part of the configuration file, which the server and the CLI's direct mode read
-//! alike. Every key is optional, none is unknown, units are in the names.
+//! The store's part of `filestore.toml`, for the server and for the CLI with `--data-dir`. Every
+//! key is optional, an unknown key is an error, and units are in the names of keys. A size or
+//! duration can also be a text with a unit, for example `max_file_size = "5MiB"`.
 //!
-//! The keys of the server itself are passed over here, and checked by the server. Strings of
-//! providers' options may name environment variables, `${NAME}`; errors never show such a value.
+//! The server checks its own keys. Here they are ignored. Options of providers can use environment
+//! variables, for example `${S3_SECRET_ACCESS_KEY}`. Error messages never contain their values.
 
 mod tables;
+mod apply;
 mod backup;
 mod providers;
+mod shown;
+mod units;
+mod unknown;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::domain::access::signature::{MAX_WINDOW, SigningSecret};
 use crate::domain::config::{AnimationLimits, StoreConfig};
-use crate::domain::signature::{MAX_WINDOW, SigningSecret};
 
 pub use self::tables::KEYS;
+pub use self::units::{ByteCount, InvalidQuantity, Seconds};
+pub use self::unknown::explain_unknown_key;
 
-/// The reason a configuration cannot be used. One line, but for the place in a TOML file.
+/// The reason why a configuration is invalid, in one line. Exception: for TOML errors, also the
+/// place in the file.
 #[derive(Debug, Error)]
 pub enum ConfigFileError {
     /// The file cannot be read.
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Unreadable {
-        /// The file that cannot be read.
+        /// Path of the file.
         path: PathBuf,
-        /// The failure of reading it.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The file is no TOML, has an unknown key, or a value of the wrong type.
+    /// The file is not valid TOML, has an unknown key, or a value has the wrong type.
     #[error("the configuration is invalid: {0}")]
     Toml(String),
-    /// A value is out of its range.
+    /// A value is out of range.
     #[error("the configuration is invalid: {key} {problem}")]
     Value {
-        /// The key, with its table.
+        /// Key, with its table.
         key: &'static str,
-        /// The fault of its value.
+        /// Explanation.
         problem: &'static str,
     },
-    /// A signing secret cannot be configured so.
+    /// A signing secret is invalid.
     #[error("the configuration is invalid: signing secret {at}: {problem}")]
     Secret {
-        /// The secret's place in the file, from 1 on.
+        /// Position of the secret in the file, starting at 1.
         at: usize,
-        /// The fault, without any value.
+        /// Explanation, without the value.
         problem: String,
     },
-    /// A provider cannot be configured so.
+    /// A provider is invalid.
     #[error("the configuration is invalid: provider {provider}: {problem}")]
     Provider {
-        /// The provider's code, or its place in the file if it has none.
+        /// Provider code, or the position in the file if the code is missing.
         provider: String,
-        /// The fault, without any value.
+        /// Explanation, without values.
         problem: String,
+    },
+    /// One of the errors above, in this file.
+    #[error("{}: {source}", path.display())]
+    InFile {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error without the file.
+        source: Box<ConfigFileError>,
     },
 }
 
@@ -71,20 +87,22 @@ pub fn read(path: &Path) -> Result<String, ConfigFileError> {
 }
 
 impl StoreConfig {
-    /// Reads the store's part of a TOML file and the process's environment; see
-    /// [`from_toml`](Self::from_toml).
+    /// Reads the store's part of a TOML file, with the environment of the process. See
+    /// [`from_toml`](Self::from_toml). Errors name the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
-        Self::from_toml(&read(path.as_ref())?, |name| std::env::var(name).ok())
+        let path = path.as_ref();
+        Self::from_toml(&read(path)?, |name| std::env::var(name).ok()).map_err(|source| {
+            ConfigFileError::InFile { path: path.to_owned(), source: Box::new(source) }
+        })
     }
 
-    /// Reads the store's part of a TOML file; keys that it does not name have their default. An
-    /// unknown key is an error that names it. `env` knows the variables that providers' options may
-    /// name.
+    /// Reads the store's part of TOML text. Absent keys have their defaults. An unknown key is an
+    /// error that names the key. `env` returns the environment variables for provider options.
     ///
     /// ```
-    /// # use filestore_core::domain::config::StoreConfig;
+    /// # use filestore_core::StoreConfig;
     /// let file = r#"
-    ///     listen = "127.0.0.1:9000"    # the server's, passed over
+    ///     listen = "127.0.0.1:9000"    # for the server, ignored here
     ///     [limits]
     ///     max_file_size = 1048576
     ///     [[providers]]
@@ -101,15 +119,16 @@ impl StoreConfig {
         text: &str,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigFileError> {
-        let file = toml::from_str::<tables::File>(text)
-            .map_err(|error| ConfigFileError::Toml(without_secrets(&error, text)))?;
+        let file = toml::from_str::<tables::File>(text).map_err(|error| {
+            ConfigFileError::Toml(explain_unknown_key(&without_secrets(&error, text)))
+        })?;
         let config = file.into_config(&env)?;
         config.check()?;
         Ok(config)
     }
 
-    /// Checks the ranges that types cannot: refuses values that would make the store useless or
-    /// stop it.
+    /// Checks the ranges of values. `Value` names a key if its value would stop the store or make the store
+    /// useless.
     pub fn check(&self) -> Result<(), ConfigFileError> {
         if !(1..=10_000).contains(&self.limits.max_batch_items) {
             return Err(ConfigFileError::value("limits.max_batch_items", "must be 1 to 10000"));
@@ -184,11 +203,11 @@ fn check_animation(limits: &AnimationLimits) -> Result<(), ConfigFileError> {
     Ok(())
 }
 
-/// The words from which on a line may hold a secret.
+/// Words from which a line can contain a secret.
 const BEFORE_SECRETS: [&str; 4] = ["provider", "secret", "postgres", "password"];
 
-/// Describes what TOML says is wrong, with the line it is in; without the line from the first
-/// provider, secret or database on, where a line may hold a secret.
+/// Describes a TOML error with its line. After the first provider, secret or database, the line
+/// might contain a secret, and is left out.
 fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     let Some(span) = error.span() else { return masked(error.message()) };
     let (before, after) = text.split_at(text.floor_char_boundary(span.start));
@@ -203,7 +222,7 @@ fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     format!("at line {line}, column {}: {}", column + 1, masked(error.message()))
 }
 
-/// Masks the values in `message`, which stand in double quotes. Names of keys stand in backticks.
+/// Masks the values in `message`, which are in double quotes. Key names are in backticks.
 fn masked(message: &str) -> String {
     let parts = message.split('"').enumerate();
     parts.map(|(at, part)| if at % 2 == 0 { part } else { "..." }).collect()
@@ -213,8 +232,8 @@ fn masked(message: &str) -> String {
 mod tests {
     use super::*;
     use crate::domain::config::MetadataPlace;
+    use crate::domain::file::status::Location;
     use crate::domain::provider::OptionValue;
-    use crate::domain::status::Location;
 
     fn read(text: &str) -> Result<StoreConfig, ConfigFileError> {
         StoreConfig::from_toml(text, |name| {
@@ -239,6 +258,17 @@ mod tests {
         assert!(refused.contains("variants.animated_max_bytes"), "{refused}");
         assert!(refused.contains("decode_memory_bytes"), "{refused}");
         assert!(config(true, 2_000_001).is_ok() && config(false, 2_000_000).is_ok());
+    }
+
+    #[test]
+    fn an_error_in_a_file_names_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in ["x", "[sync]\nconcurrency = 0", "[[providers]]\ncode = \"eu\""] {
+            std::fs::write(file.path(), text).unwrap();
+            let error = StoreConfig::load(file.path()).unwrap_err().to_string();
+            let begin = format!("{}: the configuration is invalid: ", file.path().display());
+            assert!(error.starts_with(&begin), "{error}");
+        }
     }
 
     #[test]

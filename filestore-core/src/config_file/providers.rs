@@ -1,30 +1,20 @@
-//! The tables `[[providers]]`: their configuration, with environment variables put in.
+//! The tables `[[providers]]`, with environment variables.
 //!
-//! `[providers.options]` is passed on as it is. OpenDAL's own options need no code here: their names
-//! are checked in `storage/cloud/open.rs`, where options with a rule of ours are treated too. A key
-//! beside `options` (like `retries`) is a field of `ProviderTable`.
+//! `[providers.options]` goes to OpenDAL unchanged, so options of OpenDAL need no code here.
+//! `storage/cloud/opening/open.rs` checks their names, and handles options with special rules. A
+//! key next to `options` (for example `retries`) is a field of `ProviderTable`.
 
 use std::fmt::Display;
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use super::ConfigFileError;
-use super::tables::ProviderTable;
+use super::tables::{OptionInFile, ProviderTable};
+use super::units::Seconds;
 use crate::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
-
-/// The value of an option, as the file has it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum OptionInFile {
-    Boolean(bool),
-    Integer(i64),
-    Text(String),
-}
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Converts the tables, in the order of the file. `Provider` names the one at fault.
+/// Converts the tables, in the order of the file. The error `Provider` names the invalid table.
 pub(super) fn into_configs(
     tables: Vec<ProviderTable>,
     env: Env<'_>,
@@ -64,15 +54,15 @@ fn into_config(
     Ok(config)
 }
 
-fn seconds(key: &str, secs: Option<u32>, default: Duration) -> Result<Duration, String> {
-    match secs {
+fn seconds(key: &str, secs: Option<Seconds>, default: Duration) -> Result<Duration, String> {
+    match secs.map(Seconds::get) {
         None => Ok(default),
         Some(0) => Err(format!("{key} must be at least 1")),
-        Some(secs) => Ok(Duration::from_secs(secs.into())),
+        Some(secs) => Ok(Duration::from_secs(secs)),
     }
 }
 
-/// Puts environment variables into an option. `Err` continues "the option ... ".
+/// Inserts environment variables into an option. `Err` continues "the option ... ".
 fn option_value(value: OptionInFile, env: Env<'_>) -> Result<OptionValue, String> {
     Ok(match value {
         OptionInFile::Boolean(answer) => OptionValue::Boolean(answer),
@@ -85,7 +75,7 @@ fn wrong(provider: &impl Display, problem: impl Into<String>) -> ConfigFileError
     ConfigFileError::Provider { provider: provider.to_string(), problem: problem.into() }
 }
 
-/// Fills `text` in: the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err`
+/// Replaces each `${NAME}` in `text` with the value of the variable, and `$${` with `${`. `Err`
 /// continues "the option ... " or "the key ... ".
 pub(super) fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
@@ -100,7 +90,7 @@ pub(super) fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
 
         let Some((name, after)) = variable.split_once('}').filter(|(name, _)| is_name(name)) else {
             return Err(
-                "has a ${ that names no environment variable, write $${ for the characters"
+                "has ${ without the name of an environment variable, write $${ for these characters"
                     .to_owned(),
             );
         };

@@ -1,56 +1,56 @@
-//! The tables of the file, and their effect on the defaults.
+//! The tables of the file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
-use super::ConfigFileError;
-use super::providers::{self, OptionInFile};
-use crate::domain::config::{
-    ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace, PostgresConfig,
-    ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
-};
-use crate::domain::fsck::FsckDepth;
-use crate::domain::provider::ProviderConfig;
-use crate::domain::signature::SigningSecret;
-use crate::domain::status::Location;
-use crate::domain::variant::{Fit, VariantSize};
+use super::units::{ByteCount, Seconds};
 
-/// The name of the engine in the data directory.
-const SQLITE: &str = "sqlite";
-
-/// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation.
-/// `..key` is a known key of another reader.
+/// Defines a table of the file, with its place for error messages. All keys are optional. A test
+/// compares `KEYS` with the documentation. `..key` is a known key of another reader.
 macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* $(..$other:ident,)* })*) => {
+    ($($(#[$doc:meta])* $table:ident $place:literal {
+        $($key:ident: $type:ty,)*
+        $(..$other:ident,)*
+    })*) => {
         $(
             $(#[$doc])*
-            #[derive(Default, Deserialize)]
+            #[derive(Default, Deserialize, Serialize)]
             #[serde(deny_unknown_fields, default)]
             pub(super) struct $table {
-                $(pub(super) $key: Option<$type>,)*
-                $($other: IgnoredAny,)*
+                $(
+                    #[serde(skip_serializing_if = "Option::is_none")]
+                    pub(super) $key: Option<$type>,
+                )*
+                $(
+                    #[serde(skip_serializing)]
+                    pub(super) $other: IgnoredAny,
+                )*
             }
         )*
 
-        /// Every key of every table of the store; documentation of the file must name each.
+        /// Every key of every table. The documentation of the file must name each.
         pub const KEYS: &[&str] = &[$($(stringify!($key),)*)*];
+
+        /// The place of each table, and its keys.
+        pub(super) const TABLES: &[(&str, &[&str])] = &[
+            $(($place, &[$(stringify!($key),)* $(stringify!($other),)*]),)*
+        ];
     };
 }
 
 tables! {
-    /// The whole file. The keys passed over are the server's.
-    File {
+    /// The whole file. Keys of the server are ignored.
+    File "the top of the file, before all tables" {
         durability: DurabilityName,
         metadata: String,
         postgres: PostgresTable,
         require_binding: bool,
-        quota_bytes: u64,
+        quota_bytes: ByteCount,
         quota_files: u64,
-        reserve_bytes: u64,
+        reserve_bytes: ByteCount,
         limits: LimitsTable,
         lifetimes: LifetimesTable,
         variants: VariantsTable,
@@ -77,120 +77,120 @@ tables! {
         ..rate_limits,
     }
     /// The table `[postgres]`.
-    PostgresTable {
+    PostgresTable "[postgres]" {
         password: String,
         password_file: PathBuf,
         schema: String,
         connections: usize,
         only_server: bool,
-        server_timeout_secs: u32,
+        server_timeout_secs: Seconds,
     }
     /// The table `[local]`.
-    LocalTable {
+    LocalTable "[local]" {
         backend: String,
     }
     /// The table `[limits]`.
-    LimitsTable {
-        max_file_size: u64,
+    LimitsTable "[limits]" {
+        max_file_size: ByteCount,
         max_batch_items: usize,
-        max_batch_size: u64,
+        max_batch_size: ByteCount,
         original_name_chars: usize,
         concurrent_uploads: usize,
         staged_files: usize,
-        staged_bytes: u64,
+        staged_bytes: ByteCount,
         staged_files_per_organization: usize,
-        staged_bytes_per_organization: u64,
-        blob_cache_bytes: u64,
+        staged_bytes_per_organization: ByteCount,
+        blob_cache_bytes: ByteCount,
         open_files: usize,
-        write_through_secs: u32,
+        write_through_secs: Seconds,
     }
     /// The table `[lifetimes]`.
-    LifetimesTable {
-        temp_ttl_secs: u32,
-        purge_grace_secs: u32,
-        blob_grace_secs: u32,
-        clock_settle_secs: u32,
-        idempotency_ttl_secs: u32,
-        presign_ttl_secs: u32,
+    LifetimesTable "[lifetimes]" {
+        temp_ttl_secs: Seconds,
+        purge_grace_secs: Seconds,
+        blob_grace_secs: Seconds,
+        clock_settle_secs: Seconds,
+        idempotency_ttl_secs: Seconds,
+        presign_ttl_secs: Seconds,
         receipt_days: u32,
     }
     /// The table `[variants]`.
-    VariantsTable {
+    VariantsTable "[variants]" {
         max_pixels: u64,
         max_side: u32,
-        decode_memory_bytes: u64,
+        decode_memory_bytes: ByteCount,
         queue: usize,
         threads: usize,
-        deadline_secs: u32,
+        deadline_secs: Seconds,
         quality: f32,
-        memory_cache_bytes: u64,
-        disk_cache_bytes: u64,
-        intermediate_cache_bytes: u64,
-        sheet_cache_bytes: u64,
+        memory_cache_bytes: ByteCount,
+        disk_cache_bytes: ByteCount,
+        intermediate_cache_bytes: ByteCount,
+        sheet_cache_bytes: ByteCount,
         eager: Vec<String>,
         animated: bool,
         animated_max_frames: u32,
         animated_max_pixels: u64,
-        animated_cpu_secs: u32,
-        animated_max_bytes: u64,
+        animated_cpu_secs: Seconds,
+        animated_max_bytes: ByteCount,
         launcher: PathBuf,
         converters: Vec<ConverterTable>,
     }
     /// One table of `[[variants.converters]]`.
-    ConverterTable {
+    ConverterTable "[[variants.converters]]" {
         types: Vec<String>,
         command: Vec<String>,
         output: OutputName,
         readable: Vec<PathBuf>,
-        timeout_secs: u32,
-        cpu_secs: u32,
-        memory_bytes: u64,
-        max_input_bytes: u64,
-        max_output_bytes: u64,
+        timeout_secs: Seconds,
+        cpu_secs: Seconds,
+        memory_bytes: ByteCount,
+        max_input_bytes: ByteCount,
+        max_output_bytes: ByteCount,
         open_files: u64,
         at_once: usize,
     }
     /// The table `[sync]`.
-    SyncTable {
+    SyncTable "[sync]" {
         concurrency: usize,
         max_attempts: u32,
-        first_pause_secs: u32,
+        first_pause_secs: Seconds,
     }
     /// The table `[scrub]`.
-    ScrubTable {
-        period_secs: u32,
+    ScrubTable "[scrub]" {
+        period_secs: Seconds,
         deep: bool,
-        bytes_per_second: u64,
+        bytes_per_second: ByteCount,
         at_providers: bool,
     }
     /// The table `[signing]`.
-    SigningTable {
-        window_secs: u32,
+    SigningTable "[signing]" {
+        window_secs: Seconds,
         secrets: Vec<SecretTable>,
     }
     /// One table of `[[signing.secrets]]`.
-    SecretTable {
+    SecretTable "[[signing.secrets]]" {
         kid: String,
         secret: String,
     }
     /// The table `[backup]`.
-    BackupTable {
+    BackupTable "[backup]" {
         destinations: Vec<DestinationTable>,
     }
     /// One table of `[[backup.destinations]]`.
-    DestinationTable {
+    DestinationTable "[[backup.destinations]]" {
         name: String,
         path: PathBuf,
         provider: String,
     }
     /// One table of `[[providers]]`.
-    ProviderTable {
+    ProviderTable "[[providers]]" {
         code: String,
         name: String,
         scheme: String,
         active: bool,
-        timeout_secs: u32,
-        io_timeout_secs: u32,
+        timeout_secs: Seconds,
+        io_timeout_secs: Seconds,
         retries: u8,
         concurrency: u16,
         min_read_kib_per_sec: u32,
@@ -198,273 +198,25 @@ tables! {
     }
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OutputName {
     Png,
     Jpeg,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DurabilityName {
     Full,
     Process,
 }
 
-impl File {
-    /// Returns the defaults, changed where the file says so.
-    pub(super) fn into_config(
-        self,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<StoreConfig, ConfigFileError> {
-        let mut config = StoreConfig::default();
-
-        let durability = self.durability.map(|name| match name {
-            DurabilityName::Full => Durability::Full,
-            DurabilityName::Process => Durability::Process,
-        });
-
-        put(&mut config.durability, durability);
-        let metadata = self.metadata.unwrap_or_else(|| SQLITE.to_owned());
-        config.metadata = self.postgres.unwrap_or_default().into_place(&metadata, env)?;
-        put(&mut config.require_binding, self.require_binding);
-        config.quota_bytes = self.quota_bytes;
-        config.quota_files = self.quota_files;
-        put(&mut config.reserve_bytes, self.reserve_bytes);
-        self.limits.unwrap_or_default().apply(&mut config.limits);
-        self.lifetimes.unwrap_or_default().apply(&mut config);
-        self.variants.unwrap_or_default().apply(&mut config.variants)?;
-        self.sync.unwrap_or_default().apply(&mut config.sync);
-        self.scrub.unwrap_or_default().apply(&mut config.scrub);
-
-        self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
-        config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
-        config.backup_destinations =
-            self.backup.unwrap_or_default().into_destinations(&config.providers)?;
-        self.local.unwrap_or_default().apply(&mut config.providers)?;
-        Ok(config)
-    }
-}
-
-impl LocalTable {
-    /// Makes the provider that is named the backend of LOCAL.
-    fn apply(self, providers: &mut [ProviderConfig]) -> Result<(), ConfigFileError> {
-        let Some(code) = self.backend else { return Ok(()) };
-        let named = providers.iter_mut().find(|provider| provider.code.as_str() == code);
-        let problem = "must be the code of one of the providers";
-        let named = named.ok_or(ConfigFileError::Value { key: "local.backend", problem })?;
-        if !named.is_active {
-            let problem = "must be a provider that is active";
-            return Err(ConfigFileError::Value { key: "local.backend", problem });
-        }
-        named.location = Location::Local;
-        Ok(())
-    }
-}
-
-impl PostgresTable {
-    /// Reads where the records are. The errors have neither the address nor the password.
-    fn into_place(
-        self,
-        metadata: &str,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<MetadataPlace, ConfigFileError> {
-        let wrong = |key, problem| ConfigFileError::Value { key, problem };
-        if metadata == SQLITE {
-            return Ok(MetadataPlace::Sqlite);
-        }
-
-        let unset = "names an environment variable that is not set";
-        let address = providers::filled_in(metadata, env).map_err(|_| wrong("metadata", unset))?;
-        if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
-            return Err(wrong("metadata", "must be sqlite or postgres://USER@HOST:PORT/DATABASE"));
-        }
-
-        let mut config = PostgresConfig::new(address);
-        config.password = match (self.password, self.password_file) {
-            (Some(_), Some(_)) => {
-                return Err(wrong("postgres.password", "and password_file exclude each other"));
-            }
-            (Some(text), None) => {
-                let filled = providers::filled_in(&text, env);
-                Some(filled.map_err(|_| wrong("postgres.password", unset))?)
-            }
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|_| wrong("postgres.password_file", "cannot be read"))?;
-                Some(text.trim_end_matches(['\r', '\n']).to_owned())
-            }
-            (None, None) => None,
-        };
-        put(&mut config.schema, self.schema);
-        put(&mut config.connections, self.connections);
-        put(&mut config.only_server, self.only_server);
-        put_secs(&mut config.server_timeout, self.server_timeout_secs);
-        Ok(MetadataPlace::Postgres(config))
-    }
-}
-
-impl LimitsTable {
-    fn apply(self, limits: &mut Limits) {
-        put(&mut limits.max_file_size, self.max_file_size);
-        put(&mut limits.max_batch_items, self.max_batch_items);
-        put(&mut limits.max_batch_size, self.max_batch_size);
-        put(&mut limits.original_name_chars, self.original_name_chars);
-        put(&mut limits.concurrent_uploads, self.concurrent_uploads);
-        put(&mut limits.staged_files, self.staged_files);
-        put(&mut limits.staged_bytes, self.staged_bytes);
-        put(&mut limits.staged_files_per_organization, self.staged_files_per_organization);
-        put(&mut limits.staged_bytes_per_organization, self.staged_bytes_per_organization);
-        put(&mut limits.blob_cache_bytes, self.blob_cache_bytes);
-        put(&mut limits.open_files, self.open_files);
-        put_secs(&mut limits.write_through, self.write_through_secs);
-    }
-}
-
-impl LifetimesTable {
-    fn apply(self, store: &mut StoreConfig) {
-        put_secs(&mut store.temp_ttl, self.temp_ttl_secs);
-        put_secs(&mut store.purge_grace, self.purge_grace_secs);
-        put_secs(&mut store.blob_grace, self.blob_grace_secs);
-        put_secs(&mut store.clock_settle, self.clock_settle_secs);
-        put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
-        put_secs(&mut store.presign_ttl, self.presign_ttl_secs);
-        let receipts = self.receipt_days.map(|days| Duration::from_hours(24 * u64::from(days)));
-        put(&mut store.receipt_retention, receipts);
-    }
-}
-
-impl SyncTable {
-    fn apply(self, sync: &mut SyncConfig) {
-        put(&mut sync.concurrency, self.concurrency);
-        put(&mut sync.max_attempts, self.max_attempts);
-        put_secs(&mut sync.first_pause, self.first_pause_secs);
-    }
-}
-
-impl ScrubTable {
-    fn apply(self, scrub: &mut ScrubConfig) {
-        put_secs(&mut scrub.period, self.period_secs);
-        let depth = self.deep.map(|deep| if deep { FsckDepth::Deep } else { FsckDepth::Quick });
-        put(&mut scrub.depth, depth);
-        let rate = self.bytes_per_second.map(|rate| (rate > 0).then_some(rate));
-        put(&mut scrub.bytes_per_second, rate);
-        put(&mut scrub.at_providers, self.at_providers);
-    }
-}
-
-impl SigningTable {
-    fn apply(
-        self,
-        signing: &mut SigningConfig,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(), ConfigFileError> {
-        put_secs(&mut signing.window, self.window_secs);
-        for (at, table) in self.secrets.unwrap_or_default().into_iter().enumerate() {
-            signing.secrets.push(table.into_secret(at + 1, env)?);
-        }
-        Ok(())
-    }
-}
-
-impl SecretTable {
-    /// Reads a secret. The error has neither the secret nor the name of a variable's value.
-    fn into_secret(
-        self,
-        at: usize,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<SigningSecret, ConfigFileError> {
-        let wrong = |problem: String| ConfigFileError::Secret { at, problem };
-        let kid = self.kid.ok_or_else(|| wrong("the key kid is missing".into()))?;
-        let text = self.secret.ok_or_else(|| wrong("the key secret is missing".into()))?;
-        let text = providers::filled_in(&text, env)
-            .map_err(|problem| wrong(format!("the key secret {problem}")))?;
-        SigningSecret::new(kid, text.into_bytes()).map_err(|error| wrong(error.to_string()))
-    }
-}
-
-impl VariantsTable {
-    fn apply(self, variants: &mut VariantConfig) -> Result<(), ConfigFileError> {
-        put(&mut variants.max_pixels, self.max_pixels);
-        put(&mut variants.max_side, self.max_side);
-        put(&mut variants.decode_memory_bytes, self.decode_memory_bytes);
-        put(&mut variants.queue, self.queue);
-        put(&mut variants.threads, self.threads);
-        put_secs(&mut variants.deadline, self.deadline_secs);
-        put(&mut variants.quality, self.quality);
-        put(&mut variants.memory_cache_bytes, self.memory_cache_bytes);
-        put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
-        put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
-        put(&mut variants.sheet_cache_bytes, self.sheet_cache_bytes);
-        put(&mut variants.animated, self.animated);
-        put(&mut variants.animation.max_frames, self.animated_max_frames);
-        put(&mut variants.animation.max_pixels, self.animated_max_pixels);
-        put_secs(&mut variants.animation.cpu, self.animated_cpu_secs);
-        put(&mut variants.animation.max_bytes, self.animated_max_bytes);
-        variants.launcher = self.launcher;
-        for table in self.converters.unwrap_or_default() {
-            variants.converters.push(table.into_config()?);
-        }
-
-        for text in self.eager.unwrap_or_default() {
-            let kind = eager_kind(&text)?;
-            if !variants.eager.contains(&kind) {
-                variants.eager.push(kind);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl ConverterTable {
-    fn into_config(self) -> Result<ConverterConfig, ConfigFileError> {
-        let wrong = |problem| ConfigFileError::Value { key: "variants.converters", problem };
-        let types = self.types.filter(|types| types.iter().any(|named| named.contains('/')));
-        let types = types.ok_or_else(|| wrong("must have types, such as \"application/pdf\""))?;
-        let command = self.command.filter(|command| !command.is_empty());
-        let command =
-            command.ok_or_else(|| wrong("must have a command: a program and arguments"))?;
-
-        let mut converter = ConverterConfig::new(types, command);
-        converter.output = match self.output {
-            Some(OutputName::Jpeg) => ConverterOutput::Jpeg,
-            Some(OutputName::Png) | None => ConverterOutput::Png,
-        };
-        put(&mut converter.readable, self.readable);
-        if converter.readable.iter().any(|path| !path.is_absolute()) {
-            return Err(wrong("must have absolute paths in readable"));
-        }
-        put_secs(&mut converter.timeout, self.timeout_secs);
-        put_secs(&mut converter.cpu, self.cpu_secs);
-        put(&mut converter.memory_bytes, self.memory_bytes);
-        put(&mut converter.max_input_bytes, self.max_input_bytes);
-        put(&mut converter.max_output_bytes, self.max_output_bytes);
-        put(&mut converter.open_files, self.open_files);
-        put(&mut converter.at_once, self.at_once);
-        if converter.timeout.is_zero() || converter.cpu.is_zero() || converter.at_once == 0 {
-            return Err(wrong("must have limits of at least 1"));
-        }
-        Ok(converter)
-    }
-}
-
-/// Reads `"200"`, or `"1000/inside"`: a size, and a fit if it is not `cover`.
-fn eager_kind(text: &str) -> Result<(VariantSize, Fit), ConfigFileError> {
-    let (size, fit) = text.split_once('/').unwrap_or((text, "cover"));
-    let kind = VariantSize::from_path(size, size).and_then(|size| Ok((size, fit.parse()?)));
-    kind.map_err(|_| ConfigFileError::Value {
-        key: "variants.eager",
-        problem: "must be sizes, each with a fit or without, such as \"200\" or \"1000/inside\"",
-    })
-}
-
-fn put<T>(slot: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *slot = value;
-    }
-}
-
-fn put_secs(slot: &mut Duration, secs: Option<u32>) {
-    put(slot, secs.map(|secs| Duration::from_secs(secs.into())));
+/// The value of an option in the file.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum OptionInFile {
+    Boolean(bool),
+    Integer(i64),
+    Text(String),
 }

@@ -1,58 +1,61 @@
-//! The configuration of the core, with its defaults.
+//! The configuration of a store, with its defaults.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::fsck::FsckDepth;
+use super::access::signature::SigningSecret;
+use super::file::variant::{Fit, VariantSize};
 use super::provider::{ProviderCode, ProviderConfig};
-use super::signature::SigningSecret;
-use super::variant::{Fit, VariantSize};
+use super::report::fsck::FsckDepth;
 
-/// The faults that an acknowledged write survives.
+/// The faults that a completed write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Survives power loss: every acknowledged byte and record is flushed.
+    /// Survives power loss. Every byte and record is flushed before the call returns (default).
     #[default]
     Full,
-    /// Survives the end of the process: uploads are not flushed one by one. A power cut may cost the last
-    /// seconds, and never the database; files that did not survive are set aside at the next start.
+    /// Survives the end of the process. A power cut can lose about the last 30 seconds of uploads,
+    /// but never the database. At the next startup, damaged files move to the folder `damaged`.
     Process,
 }
 
-/// The place of the records.
+/// The database for records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MetadataPlace {
-    /// A SQLite database in the data directory.
+    /// A SQLite database in the data directory (default).
     #[default]
     Sqlite,
-    /// A PostgreSQL database; needs the feature `postgres`.
+    /// A PostgreSQL database. Needs the feature `postgres`.
     Postgres(PostgresConfig),
 }
 
-/// A PostgreSQL database that has the records. `Debug` shows neither address nor password.
+/// A PostgreSQL database for records. `Debug` shows neither address nor password.
+///
+/// For example, the address `postgres://filestore@db.example.org:5432/filestore?sslmode=require`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PostgresConfig {
-    /// The address: `postgres://USER@HOST:PORT/DATABASE`, with parameters as `sslmode` and `sslrootcert`.
+    /// Address: `postgres://USER@HOST:PORT/DATABASE`, with parameters such as `sslmode` and
+    /// `sslrootcert`.
     pub address: String,
-    /// The password, if the address has none.
+    /// Password, if the address has no password.
     pub password: Option<String>,
-    /// The schema that has the tables; it is made if it is not there.
+    /// Schema of the tables (default `filestore`). The store creates a missing schema.
     pub schema: String,
-    /// The most connections at a time.
+    /// Maximum number of connections (default 16).
     pub connections: usize,
-    /// `true`: no other server uses the database. A store whose bytes are in a private directory can be
-    /// opened only so. While such a server lives no other one may join it.
+    /// If true, no other server can use the database. Needed if blobs are in a private data
+    /// directory. While such a server is running, other servers refuse to start.
     pub only_server: bool,
-    /// The time after which a server that was not seen is taken for gone, and others end what it left: its
-    /// leases, and the objects that it was writing.
+    /// Time after which other servers take over the work of a server that they no longer see
+    /// (default 30 s): its leases and unfinished writes.
     pub server_timeout: Duration,
 }
 
 impl PostgresConfig {
-    /// Takes an address, with the defaults for the rest.
+    /// Creates the settings for an address, with the defaults for the rest.
     pub fn new(address: impl Into<String>) -> Self {
         Self {
             address: address.into(),
@@ -77,50 +80,62 @@ impl fmt::Debug for PostgresConfig {
 }
 
 /// The configuration of a store. `Default` has the documented values.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use filestore_core::StoreConfig;
+///
+/// let mut config = StoreConfig::default();
+/// config.limits.max_file_size = 5 << 20; // 5 MiB
+/// config.purge_grace = Duration::from_secs(7 * 86_400); // undo a delete for a week
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// The faults that an acknowledged write survives.
+    /// The faults that a completed write survives.
     pub durability: Durability,
-    /// The place of the records.
+    /// The database for records.
     pub metadata: MetadataPlace,
-    /// `true`: an upload needs an active binding of its organization.
+    /// If true, an upload needs an active binding of its organization.
     pub require_binding: bool,
-    /// The lifetime of a TEMP file.
+    /// Lifetime of a `TEMP` file (default 24 hours).
     pub temp_ttl: Duration,
-    /// The grace period in which a deleted file can be restored, before the purge claims it.
+    /// Time in which you can restore a deleted or expired file (default 24 hours). Then the purge
+    /// can remove the file. Exceptions: a run with
+    /// [`PurgeWhen::Now`](crate::admin::PurgeWhen::Now), and an erasure.
     pub purge_grace: Duration,
-    /// The grace period in which a replaced blob stays readable, for requests that know the old
-    /// record.
+    /// Time in which a replaced blob stays readable, for requests that use the old record (default
+    /// 15 minutes).
     pub blob_grace: Duration,
-    /// The time for which a wall clock that has leapt forward must be stable before anything is removed
-    /// that is due by it.
+    /// Time for which a clock that jumped forward must be stable, before the purge removes anything
+    /// (default 1 hour).
     pub clock_settle: Duration,
-    /// The lifetime of a presigned URL.
+    /// Lifetime of a presigned URL (default 5 minutes).
     pub presign_ttl: Duration,
     /// Settings of the sync worker.
     pub sync: SyncConfig,
-    /// The most bytes one organization may store, all states counted; `None` for no limit.
+    /// Maximum number of bytes in each organization, in all states. `None` means no limit.
     pub quota_bytes: Option<u64>,
-    /// The most files one organization may store, counted likewise; `None` for no limit.
+    /// Maximum number of files in each organization, in all states. `None` means no limit.
     pub quota_files: Option<u64>,
-    /// The time for which an idempotency key is remembered.
+    /// Time for which the store remembers an idempotency key (default 24 hours).
     pub idempotency_ttl: Duration,
-    /// The time for which the receipt of a purge is kept.
+    /// Time for which the store keeps a purge receipt (default 90 days).
     pub receipt_retention: Duration,
-    /// The space to leave free, in bytes: uploads are refused below it.
+    /// Free disk space that uploads cannot use, in bytes (default 8 MiB).
     pub reserve_bytes: u64,
-    /// Limits of sizes and counts.
+    /// Limits for sizes and counts.
     pub limits: Limits,
     /// Settings of the checks in the background.
     pub scrub: ScrubConfig,
     /// Settings of signed URLs.
     pub signing: SigningConfig,
-    /// The places for snapshots that callers over the network may name.
+    /// Backup destinations that remote callers can name.
     pub backup_destinations: Vec<BackupDestination>,
     /// Settings of the variant engine.
     pub variants: VariantConfig,
-    /// The providers besides the data directory.
+    /// Providers, in addition to the data directory.
     pub providers: Vec<ProviderConfig>,
 }
 
@@ -131,7 +146,7 @@ impl Default for StoreConfig {
             metadata: MetadataPlace::Sqlite,
             require_binding: false,
             temp_ttl: Duration::from_hours(24),
-            purge_grace: Duration::ZERO,
+            purge_grace: Duration::from_hours(24),
             blob_grace: Duration::from_mins(15),
             clock_settle: Duration::from_hours(1),
             presign_ttl: Duration::from_mins(5),
@@ -151,28 +166,28 @@ impl Default for StoreConfig {
     }
 }
 
-/// A place for snapshots, by its name.
+/// A backup destination with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupDestination {
-    /// The name by which callers ask for it.
+    /// Name for use in requests.
     pub name: String,
-    /// The place.
+    /// Directory or provider.
     pub place: BackupPlace,
 }
 
 impl BackupDestination {
-    /// Names a directory, or a provider of the configuration.
+    /// Names a directory, or a configured provider.
     pub fn new(name: impl Into<String>, place: impl Into<BackupPlace>) -> Self {
         Self { name: name.into(), place: place.into() }
     }
 }
 
-/// A place for snapshots.
+/// The place where a backup destination stores snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BackupPlace {
-    /// A directory of this machine.
+    /// A local directory.
     Directory(PathBuf),
-    /// A provider of the configuration, which may hold files as well.
+    /// A configured provider. The provider can also store files.
     Provider(ProviderCode),
 }
 
@@ -189,7 +204,7 @@ impl From<&Path> for BackupPlace {
 }
 
 impl From<&str> for BackupPlace {
-    /// Makes the place of a directory.
+    /// Uses a local directory.
     fn from(path: &str) -> Self {
         Self::Directory(path.into())
     }
@@ -210,36 +225,39 @@ impl fmt::Display for BackupPlace {
     }
 }
 
-/// Limits of an upload.
+/// Limits for uploads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of one file.
+    /// Maximum file size, in bytes (default 1 GiB).
     pub max_file_size: u64,
-    /// Items of one batch.
+    /// Maximum number of files in a batch (default 100).
     pub max_batch_items: usize,
-    /// Bytes of one batch.
+    /// Maximum batch size, in bytes (default 2 GiB).
     pub max_batch_size: u64,
-    /// Characters of a given original name.
+    /// Maximum length of a file name, in characters (default 255).
     pub original_name_chars: usize,
-    /// Uploads that may be received in large blocks at once, with up to 1 MiB of memory and an open file
-    /// each. More, and slow ones, are received in blocks of 16 KiB.
+    /// Uploads that can use large blocks at the same time, with two buffers of 256 KiB and an open
+    /// file each (default 1024). Slow and additional uploads use blocks of 16 KiB.
     pub concurrent_uploads: usize,
-    /// Files that may be staged without a commit: being received, or on their way to a provider that
-    /// is to have them before the reply. More are refused as busy.
+    /// Maximum number of staged files: files that are arriving, or on their way to a provider
+    /// (default 65,536). If more arrive, uploads return `Busy`. Two batches of maximum size always
+    /// fit.
     pub staged_files: usize,
-    /// Bytes of such files.
+    /// Maximum size of all staged files, in bytes (default 32 GiB).
     pub staged_bytes: u64,
-    /// Such files of one organization.
+    /// Maximum number of staged files for each organization, or for each sender if the organization
+    /// is not known yet. At most half of `staged_files`.
     pub staged_files_per_organization: usize,
-    /// Bytes of such files of one organization.
+    /// Maximum size of staged files for each organization or sender, in bytes. At most half of
+    /// `staged_bytes`.
     pub staged_bytes_per_organization: u64,
-    /// Bytes of small files (64 KiB at most) kept in memory for downloads; 0 for none.
+    /// Memory for small files (up to 64 KiB each), in bytes (default 32 MiB). 0 means none.
     pub blob_cache_bytes: u64,
-    /// Files on the service's own disk that are kept open, because they are asked for most; 0 for none.
+    /// Number of popular files that stay open (default 256). 0 means none.
     pub open_files: usize,
-    /// The time limit of writing an upload to its provider before the reply; a second more for each
-    /// 128 KiB.
+    /// Time limit for writing an upload to its provider before the reply (default 60 s), plus 1 s
+    /// for each 128 KiB.
     pub write_through: Duration,
 }
 
@@ -266,11 +284,12 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyncConfig {
-    /// Files copied at the same time, by the sync worker to each provider and by each migration.
+    /// Number of files copied at the same time, to each provider and in each migration (default 8).
     pub concurrency: usize,
-    /// The number of failed attempts after which a file is FAILED.
+    /// Number of failed attempts before a file becomes `FAILED` (default 12).
     pub max_attempts: u32,
-    /// The pause after the first failed attempt; it doubles with each, up to an hour.
+    /// Pause after the first failed attempt (default 1 s). The pause doubles with each attempt, up
+    /// to 1 hour.
     pub first_pause: Duration,
 }
 
@@ -280,18 +299,17 @@ impl Default for SyncConfig {
     }
 }
 
-/// Settings of the scrub, which looks in the background for what is not as it should be, and changes
-/// nothing.
+/// Settings of the scrub: a check in the background that only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubConfig {
-    /// The time from the beginning of one scrub to that of the next; zero for none.
+    /// Time from the start of a scrub to the start of the next (default 7 days). Zero means never.
     pub period: Duration,
-    /// The amount of work.
+    /// Depth of the check.
     pub depth: FsckDepth,
-    /// The most bytes that are read in a second; `None` for no limit.
+    /// Maximum read rate, in bytes per second (default 8 MiB). `None` means no limit.
     pub bytes_per_second: Option<u64>,
-    /// True to look at what providers hold as well, and not only at the service's own disk.
+    /// If true, the scrub also checks blobs at providers (default false).
     pub at_providers: bool,
 }
 
@@ -310,10 +328,12 @@ impl Default for ScrubConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SigningConfig {
-    /// The window to whose end expiries are rounded up. URLs made within one window are equal, and
-    /// caches keep what they lead to until it ends.
+    /// Window size (default 5 minutes). Expiry times are rounded up to the end of a window. All
+    /// URLs for the same request within a window are equal, so caches can keep the reply until the
+    /// window ends.
     pub window: Duration,
-    /// Secrets besides those of the data directory. The first one signs; all verify.
+    /// Configured secrets. The first secret signs, and all secrets verify. Without a configured
+    /// secret, the store creates a secret.
     pub secrets: Vec<SigningSecret>,
 }
 
@@ -323,41 +343,43 @@ impl Default for SigningConfig {
     }
 }
 
-/// The resources that the variant engine may spend.
+/// Resources for the variant engine.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct VariantConfig {
-    /// Pixels of an image (width × height).
+    /// Maximum number of pixels in an image, width × height (default 50 million).
     pub max_pixels: u64,
-    /// Pixels of an image's longer side.
+    /// Maximum length of the longer side, in pixels (default 16,384).
     pub max_side: u32,
-    /// Bytes that all running decoders together may hold.
+    /// Memory for all running decoders together, in bytes (default 512 MiB).
     pub decode_memory_bytes: u64,
-    /// Requests that may wait for a decoder.
+    /// Number of requests that can wait for a decoder (default 64).
     pub queue: usize,
-    /// Threads that decode; `0` for one per processor.
+    /// Number of decoder threads. 0 (default) means one for each processor.
     pub threads: usize,
-    /// The time limit of one variant.
+    /// Time limit for one variant (default 15 s).
     pub deadline: Duration,
-    /// WebP quality, 0 to 100.
+    /// WebP quality, 0 to 100 (default 80).
     pub quality: f32,
-    /// Bytes of variants kept in memory.
+    /// Memory for variants, in bytes (default 64 MiB).
     pub memory_cache_bytes: u64,
-    /// Bytes of variants kept on disk.
+    /// Disk space for variants, in bytes (default 10 GiB).
     pub disk_cache_bytes: u64,
-    /// Bytes of decoded pictures kept in memory, reduced, for further sizes of the same file.
+    /// Memory for decoded pictures, in bytes (default 32 MiB). A decoded picture makes further
+    /// sizes of the same file faster.
     pub intermediate_cache_bytes: u64,
-    /// Commands that make pictures of what is no picture.
+    /// Commands that make images from other file types.
     pub converters: Vec<ConverterConfig>,
-    /// The program that starts converters: one that calls `filestore_core::variants::launch` first of all.
+    /// Program that starts converters. The `main` of this program must call
+    /// `filestore_core::variants::launch` first.
     pub launcher: Option<PathBuf>,
-    /// Bytes of contact sheets kept in memory.
+    /// Memory for contact sheets, in bytes (default 16 MiB).
     pub sheet_cache_bytes: u64,
-    /// The variants made of a picture in the background when it arrives, before any client asks.
+    /// Variants to make in the background when an image arrives.
     pub eager: Vec<(VariantSize, Fit)>,
-    /// True if animated variants are made for those who ask for them.
+    /// If true, callers can request animated variants (default false).
     pub animated: bool,
-    /// The limits of animated variants, besides those of all.
+    /// Additional limits of animated variants.
     pub animation: AnimationLimits,
 }
 
@@ -384,22 +406,24 @@ impl Default for VariantConfig {
     }
 }
 
-/// The limits of an animated variant.
+/// Limits of an animated variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnimationLimits {
-    /// Frames of an animation.
+    /// Maximum number of frames (default 1000).
     pub max_frames: u32,
-    /// Pixels of all frames together. Each counts as much as the whole canvas, which is resized for it.
+    /// Maximum number of pixels of all frames together (default 500 million). Each frame counts as
+    /// the whole canvas, because the whole canvas is resized for it.
     pub max_pixels: u64,
-    /// The processor time of one variant, besides the [`deadline`](VariantConfig::deadline) of all.
+    /// Processor time for one variant (default 10 s), in addition to the
+    /// [`deadline`](VariantConfig::deadline).
     pub cpu: Duration,
-    /// Bytes of the variant.
+    /// Maximum size of the variant, in bytes (default 16 MiB).
     pub max_bytes: u64,
 }
 
 impl AnimationLimits {
-    /// The highest value of [`max_bytes`](Self::max_bytes).
+    /// The largest possible value of [`max_bytes`](Self::max_bytes): 64 MiB.
     pub const MOST_BYTES: u64 = 64 << 20;
 }
 
@@ -414,36 +438,37 @@ impl Default for AnimationLimits {
     }
 }
 
-/// A command that turns files of some media types into a picture.
+/// A command that makes an image from other file types, for example from a PDF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConverterConfig {
-    /// The media types, such as `application/pdf`, or `video/*` for a family.
+    /// Media types, for example `application/pdf`, or `video/*` for a family.
     pub types: Vec<String>,
-    /// The program and its arguments, which no shell reads. `{input}` is the file, `{output}` the
-    /// picture to make, `{stem}` that without its extension.
+    /// Program and arguments. No shell reads them. `{input}` is the file, `{output}` is the image
+    /// to write, and `{stem}` is the image path without extension.
     pub command: Vec<String>,
-    /// The format of the picture.
+    /// Image format that the command writes.
     pub output: ConverterOutput,
-    /// Files and directories that the command may read besides the system's and its program.
+    /// Additional files and directories that the command can read.
     pub readable: Vec<PathBuf>,
-    /// The time limit of one run.
+    /// Time limit for one run (default 20 s).
     pub timeout: Duration,
-    /// The processor time of one run, in whole seconds.
+    /// Processor time for one run, in whole seconds (default 20 s).
     pub cpu: Duration,
-    /// Bytes of address space of each of its processes; all together may have twice as many.
+    /// Address space of each process, in bytes (default 2 GiB). All processes together can use
+    /// twice as much.
     pub memory_bytes: u64,
-    /// Bytes of a file that is converted at all.
+    /// Maximum size of a file to convert, in bytes (default 512 MiB).
     pub max_input_bytes: u64,
-    /// Bytes that one run may write.
+    /// Number of bytes that one run can write (default 256 MiB).
     pub max_output_bytes: u64,
-    /// Files that each of its processes may have open.
+    /// Number of files that each process can open (default 64).
     pub open_files: u64,
-    /// Runs at once.
+    /// Number of runs at the same time (default 2).
     pub at_once: usize,
 }
 
-/// The format that a converter writes.
+/// The image format that a converter writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConverterOutput {
     /// `output.png`.
@@ -453,7 +478,7 @@ pub enum ConverterOutput {
 }
 
 impl ConverterConfig {
-    /// Describes a command for files of these media types, with the default limits.
+    /// Describes a command for files of these media types, with default limits.
     pub fn new(
         types: impl IntoIterator<Item = impl Into<String>>,
         command: impl IntoIterator<Item = impl Into<String>>,
@@ -473,10 +498,12 @@ impl ConverterConfig {
         }
     }
 
-    /// Returns true for a media type (without parameters) that the command is for.
+    /// Tests whether the command accepts a media type. The media type has no parameters.
     pub fn takes(&self, mime_type: &str) -> bool {
         self.types.iter().any(|taken| match taken.strip_suffix("/*") {
-            Some(family) => mime_type.split('/').next() == Some(family),
+            Some(family) => {
+                mime_type.split('/').next().is_some_and(|kind| kind.eq_ignore_ascii_case(family))
+            }
             None => taken.eq_ignore_ascii_case(mime_type),
         })
     }

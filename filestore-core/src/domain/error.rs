@@ -1,24 +1,44 @@
-//! The one public error of the core.
+//! The public error type.
 //!
-//! An [`Error`] says what kind of failure it is (closed set, stable codes), in words that may be
-//! shown to the caller, with the details a program branches on. Paths, SQL and the text of a source
-//! must not be shown: they stay in the source chain and are logged once where the error is handled.
+//! An [`Error`] has a kind with a stable code, a message that you can show to the caller, and
+//! details for programs. Paths, SQL and source texts are only in the source chain, for the log. Log
+//! an error once, where you handle it.
+//!
+//! For example, a server can reply with `error.message()` and log `error.chain()`.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-/// `ENFILE` and `EMFILE`, for which the standard library has no kind: no more files can be open in the
-/// system or in the process.
+use http::StatusCode;
+
+/// `ENFILE` and `EMFILE`: the system or the process cannot open more files. The standard library
+/// has no kind for them.
 const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
-/// The result of the core's operations.
+/// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Declares the kinds, each with its code, its HTTP status and the answer to the question if a retry can help.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident => $code:literal,)*) => {
-        /// The kind of a failure. Closed: a new kind is a change every caller must look at.
+    ($($(#[$doc:meta])* $name:ident => $code:literal, $status:ident, $retry:ident,)*) => {
+        /// The kind of a failure.
+        ///
+        /// Branch on the kinds that you handle, and treat every other kind by its [`http_status`] class. A later
+        /// version can add kinds.
+        ///
+        /// ```
+        /// use filestore_core::{Error, ErrorKind};
+        ///
+        /// let error = Error::new(ErrorKind::QuotaExceeded, "the organization is over its quota");
+        /// assert_eq!(error.kind().code(), "quota_exceeded");
+        /// assert_eq!(error.kind().http_status(), 413);
+        /// assert!(!error.kind().is_retryable());
+        /// ```
+        ///
+        /// [`http_status`]: Self::http_status
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum ErrorKind {
             $($(#[$doc])* $name,)*
         }
@@ -27,120 +47,141 @@ macro_rules! kinds {
             /// Every kind, in declaration order.
             pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name,)*];
 
-            /// Returns the stable snake_case code that clients branch on (`code` of a problem
-            /// document).
+            /// Returns the stable code in snake_case, for example `not_found`. The same code is in
+            /// problem documents.
             pub const fn code(self) -> &'static str {
                 match self { $(ErrorKind::$name => $code,)* }
             }
+
+            /// Returns the HTTP status of a reply with this failure: 4xx if the caller can do something about
+            /// it, 5xx if the store is at fault.
+            pub const fn http_status(self) -> StatusCode {
+                match self { $(ErrorKind::$name => StatusCode::$status,)* }
+            }
+
+            /// Tells whether the same call can succeed later.
+            ///
+            /// After [`OutcomeUnknown`](Self::OutcomeUnknown) a change might have been made, so that kind is
+            /// not retryable. With an idempotency key you can retry it.
+            pub const fn is_retryable(self) -> bool {
+                match self { $(ErrorKind::$name => kinds!(@ $retry),)* }
+            }
         }
     };
+    (@ retry) => { true };
+    (@ final) => { false };
 }
 
 kinds! {
-    /// A field, parameter or header has a bad value; `details.field` names it.
-    InvalidField => "invalid_field",
-    /// A field that must be there is not.
-    MissingField => "missing_field",
-    /// A field or key the endpoint does not know.
-    UnknownField => "unknown_field",
-    /// A field or key given more than once.
-    RepeatedField => "repeated_field",
-    /// The body is not what its type says (bad multipart, bad JSON, cut short).
-    MalformedBody => "malformed_body",
-    /// No or no valid key.
-    Unauthorized => "unauthorized",
-    /// The caller may not do that: the key's scopes or organizations do not cover it, for one.
-    Forbidden => "forbidden",
-    /// The signature of a URL is none of the service for this request.
-    SignatureInvalid => "signature_invalid",
+    /// A field, parameter or header has an invalid value. See `details.field`.
+    InvalidField => "invalid_field", BAD_REQUEST, final,
+    /// A required field is missing.
+    MissingField => "missing_field", BAD_REQUEST, final,
+    /// The body does not match its type, for example incomplete multipart or invalid JSON.
+    MalformedBody => "malformed_body", BAD_REQUEST, final,
+    /// The caller is not allowed to do this. For example, the key does not have the scope or the
+    /// organization.
+    Forbidden => "forbidden", FORBIDDEN, final,
+    /// The signature of the URL is not valid for this request.
+    SignatureInvalid => "signature_invalid", FORBIDDEN, final,
     /// The signed URL has expired.
-    SignatureExpired => "signature_expired",
-    /// The one upload that the signed URL was for has been made.
-    SignatureUsed => "signature_used",
-    /// Nothing is there, or nothing that this caller may see.
-    NotFound => "not_found",
-    /// The state does not allow the change; details carry from, to and allowed.
-    InvalidTransition => "invalid_transition",
-    /// Another request changed the same thing at the same moment, or its state does not allow the request.
-    Conflict => "conflict",
-    /// The file was claimed by the purge and cannot be restored.
-    AlreadyPurging => "already_purging",
-    /// `require_binding` is set and the organization has no active binding.
-    BindingRequired => "binding_required",
-    /// The organization has an active binding already.
-    BindingAlreadyActive => "binding_already_active",
-    /// The organization has no active binding (and none that could be resumed).
-    NoActiveBinding => "no_active_binding",
-    /// The provider code is unknown; details list the valid ones.
-    UnknownProvider => "unknown_provider",
-    /// The provider takes no new files.
-    ProviderInactive => "provider_inactive",
-    /// The provider that holds or should take the bytes fails or is not configured.
-    ProviderUnavailable => "provider_unavailable",
-    /// A precondition (If-Match, If-Unmodified-Since) does not hold.
-    PreconditionFailed => "precondition_failed",
-    /// The request carries the idempotency key of another content.
-    IdempotencyMismatch => "idempotency_mismatch",
-    /// A request with the same idempotency key still runs.
-    IdempotencyInProgress => "idempotency_in_progress",
-    /// The bytes do not have the given SHA-256.
-    DigestMismatch => "digest_mismatch",
-    /// A file, batch or body is over its limit.
-    TooLarge => "too_large",
-    /// A batch has more items than allowed, or a deletion more ids.
-    TooManyItems => "too_many_items",
-    /// The organization is over its quota.
-    QuotaExceeded => "quota_exceeded",
-    /// A variant was asked of a file that is no raster image.
-    NotAnImage => "not_an_image",
-    /// The image is broken.
-    CorruptImage => "corrupt_image",
-    /// The file could not be turned into a picture by its converter.
-    ConversionFailed => "conversion_failed",
-    /// The image is over the pixel or memory limits.
-    ImageTooLarge => "image_too_large",
-    /// The client stopped sending.
-    BodyTimeout => "body_timeout",
-    /// A queue or budget is full; retry later.
-    Busy => "busy",
-    /// The database did not answer to a change: whether it was made will be known later.
-    OutcomeUnknown => "outcome_unknown",
-    /// The disk is full. Deletes still work.
-    StorageFull => "storage_full",
-    /// The disk of the database server is full: it stores nothing, and deletes nothing either.
-    DatabaseFull => "database_full",
-    /// The data directory is held by another process.
-    Locked => "locked",
-    /// The data directory, configuration or database cannot be used as it is.
-    Unusable => "unusable",
-    /// The record of the file cannot be read: it has to be repaired or restored.
-    RecordDamaged => "record_damaged",
-    /// A fault of the service or its disk.
-    Internal => "internal",
+    SignatureExpired => "signature_expired", FORBIDDEN, final,
+    /// The signed URL was already used for an upload.
+    SignatureUsed => "signature_used", CONFLICT, final,
+    /// The file does not exist, or the caller has no access.
+    NotFound => "not_found", NOT_FOUND, final,
+    /// The state does not allow this change. See `from`, `to` and `allowed` in the details.
+    InvalidTransition => "invalid_transition", CONFLICT, final,
+    /// Another request made a change at the same time, or the state does not allow the request.
+    Conflict => "conflict", CONFLICT, retry,
+    /// The purge has claimed the file. You can no longer restore it.
+    AlreadyPurging => "already_purging", CONFLICT, final,
+    /// `require_binding` is set, and the organization has no active binding.
+    BindingRequired => "binding_required", CONFLICT, final,
+    /// The organization already has an active binding.
+    BindingAlreadyActive => "binding_already_active", CONFLICT, final,
+    /// The organization has no active binding, or no binding to resume.
+    NoActiveBinding => "no_active_binding", NOT_FOUND, final,
+    /// The provider code is unknown. The details list the valid codes.
+    UnknownProvider => "unknown_provider", UNPROCESSABLE_ENTITY, final,
+    /// The provider accepts no new files.
+    ProviderInactive => "provider_inactive", CONFLICT, final,
+    /// The provider of the file fails or is not configured.
+    ProviderUnavailable => "provider_unavailable", BAD_GATEWAY, retry,
+    /// A precondition failed, for example `If-Match`.
+    PreconditionFailed => "precondition_failed", PRECONDITION_FAILED, final,
+    /// The idempotency key was used for other content.
+    IdempotencyMismatch => "idempotency_mismatch", UNPROCESSABLE_ENTITY, final,
+    /// A request with the same idempotency key is still running.
+    IdempotencyInProgress => "idempotency_in_progress", CONFLICT, retry,
+    /// The bytes do not match the SHA-256 digest.
+    DigestMismatch => "digest_mismatch", UNPROCESSABLE_ENTITY, final,
+    /// A file, batch or body exceeds its limit.
+    TooLarge => "too_large", PAYLOAD_TOO_LARGE, final,
+    /// A batch has too many files, or a deletion too many ids.
+    TooManyItems => "too_many_items", PAYLOAD_TOO_LARGE, final,
+    /// The organization exceeds its quota.
+    QuotaExceeded => "quota_exceeded", PAYLOAD_TOO_LARGE, final,
+    /// The file is not an image, so it has no variants.
+    NotAnImage => "not_an_image", UNPROCESSABLE_ENTITY, final,
+    /// The image is damaged.
+    CorruptImage => "corrupt_image", UNPROCESSABLE_ENTITY, final,
+    /// The converter could not make an image from the file.
+    ConversionFailed => "conversion_failed", UNPROCESSABLE_ENTITY, final,
+    /// The image exceeds the limits of pixels or memory.
+    ImageTooLarge => "image_too_large", UNPROCESSABLE_ENTITY, final,
+    /// A queue or budget is full. Try again later.
+    Busy => "busy", SERVICE_UNAVAILABLE, retry,
+    /// The database did not answer to a change. The change may or may not be stored.
+    OutcomeUnknown => "outcome_unknown", SERVICE_UNAVAILABLE, final,
+    /// The disk is full. You can still delete files.
+    StorageFull => "storage_full", INSUFFICIENT_STORAGE, retry,
+    /// The disk of the database server is full. The store cannot change or delete anything.
+    DatabaseFull => "database_full", SERVICE_UNAVAILABLE, retry,
+    /// Another process uses the data directory.
+    Locked => "locked", INTERNAL_SERVER_ERROR, final,
+    /// The store cannot use the data directory, the configuration or the database.
+    Unusable => "unusable", INTERNAL_SERVER_ERROR, final,
+    /// The record of the file is damaged. Repair or restore it.
+    RecordDamaged => "record_damaged", INTERNAL_SERVER_ERROR, final,
+    /// The service or its disk has a fault. See the log.
+    Internal => "internal", INTERNAL_SERVER_ERROR, retry,
 }
 
-/// The details a program may branch on besides the kind. All optional.
+/// Details for programs, in addition to the kind. All are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Details {
-    /// The field, parameter or key at fault, as the caller spelled it.
+    /// Field, parameter or key with the error, in the words of the caller.
     pub field: Option<String>,
-    /// The index of the batch item at fault.
+    /// Batch item with the error: the index, starting at 0.
     pub item: Option<u32>,
-    /// The allowed values, if few.
+    /// Allowed values, if few.
     pub allowed: Vec<String>,
-    /// The limit that was passed, in the unit of the field (bytes for sizes).
+    /// The exceeded limit. Sizes are in bytes.
     pub limit: Option<u64>,
-    /// The state a refused transition would have left.
+    /// Current state, if the state does not allow the change.
     pub from: Option<String>,
-    /// The state a refused transition would have entered.
+    /// Requested state, if the state does not allow the change.
     pub to: Option<String>,
-    /// The number of seconds after which a retry makes sense.
+    /// Seconds to wait before a retry.
     pub retry_after_secs: Option<u64>,
 }
 
-/// A failure of the core. `Display` is safe to show to a caller; `source` is for logs. Cheap to
-/// clone, for several callers that wait for the same outcome.
+/// An error of the store. You can show `Display` to callers. `source` is only for logs. Cheap to
+/// clone, so that several callers can get the same result.
+///
+/// ```
+/// use filestore_core::{Error, ErrorKind};
+///
+/// fn status(error: &Error) -> u16 {
+///     match error.kind() {
+///         ErrorKind::NotFound => 404,
+///         ErrorKind::Busy => 503, // try again later
+///         _ => 500,
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -150,29 +191,31 @@ pub struct Error {
 }
 
 impl Error {
-    /// Creates an error of `kind`. The message is lower case, without a full stop, the value last.
+    /// Creates an error. The message begins in lower case, has no full stop, and ends with the
+    /// value.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: Box::default(), source: None }
     }
 
-    /// Reports a bad value of `field`.
+    /// Creates the error for an invalid value of `field`.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidField, message).with_field(field)
     }
 
-    /// Reports that nothing is there under that id.
+    /// Creates the error for an unknown id.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorKind::NotFound, format!("{what} not found"))
     }
 
-    /// Reports a fault of the service; `doing` names the work under way, the source is only logged.
+    /// Creates the error for a fault of the service. `doing` names the operation. The source is
+    /// only for the log.
     pub fn internal(doing: &str, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(ErrorKind::Internal, format!("internal error while {doing}")).with_source(source)
     }
 
-    /// Reports a failed file operation: [`ErrorKind::StorageFull`] for a full disk, a quota of the
-    /// file system or the limit of file sizes (`ulimit -f`), [`ErrorKind::Busy`] where no more files can
-    /// be open, else [`ErrorKind::Internal`].
+    /// Creates the error for a failed file operation. The kind is [`ErrorKind::StorageFull`] for a
+    /// full disk, a disk quota, or the limit for file sizes (`ulimit -f`). The kind is
+    /// [`ErrorKind::Busy`] if no more files can be open, and otherwise [`ErrorKind::Internal`].
     pub fn io(doing: &str, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
         if source.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code)) {
@@ -186,14 +229,14 @@ impl Error {
         }
     }
 
-    /// Names the field at fault.
+    /// Names the field with the error.
     #[must_use]
     pub fn with_field(mut self, field: impl Into<String>) -> Self {
         self.details.field = Some(field.into());
         self
     }
 
-    /// Names the batch item at fault.
+    /// Names the batch item with the error.
     #[must_use]
     pub fn with_item(mut self, item: u32) -> Self {
         self.details.item = Some(item);
@@ -207,14 +250,14 @@ impl Error {
         self
     }
 
-    /// Names the limit that was passed.
+    /// Names the exceeded limit.
     #[must_use]
     pub fn with_limit(mut self, limit: u64) -> Self {
         self.details.limit = Some(limit);
         self
     }
 
-    /// Names the transition that was refused.
+    /// Names the refused change of state.
     #[must_use]
     pub fn with_transition(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.details.from = Some(from.into());
@@ -222,41 +265,42 @@ impl Error {
         self
     }
 
-    /// Names the number of seconds after which a retry makes sense.
+    /// Sets the seconds to wait before a retry.
     #[must_use]
     pub fn with_retry_after_secs(mut self, secs: u64) -> Self {
         self.details.retry_after_secs = Some(secs);
         self
     }
 
-    /// Attaches the cause, for logs only.
+    /// Attaches the cause, only for logs.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// Returns the kind of failure.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the message, which is safe to show.
+    /// Returns the message. You can show it to callers.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the details that a program branches on.
+    /// Returns the details for programs.
     pub fn details(&self) -> &Details {
         &self.details
     }
 
-    /// Tells if a disk had no room, the service's own or the database's: nothing was changed.
+    /// Tests whether a disk was full: the store's disk or the database's. Then the call changed
+    /// nothing.
     pub(crate) fn is_lack_of_room(&self) -> bool {
         matches!(self.kind, ErrorKind::StorageFull | ErrorKind::DatabaseFull)
     }
 
-    /// Writes the whole chain in one line, for the log.
+    /// Returns the whole error chain in one line, for the log.
     pub fn chain(&self) -> String {
         let mut line = self.message.clone();
         let mut cause = self.source();
@@ -270,7 +314,7 @@ impl Error {
 }
 
 impl From<std::convert::Infallible> for Error {
-    /// Never happens: lets a conversion that cannot fail stand where one that can is expected.
+    /// Never called. Conversions that cannot fail can use the same code as others.
     fn from(never: std::convert::Infallible) -> Self {
         match never {}
     }
@@ -305,6 +349,33 @@ mod tests {
         codes.dedup();
         assert_eq!(codes.len(), ErrorKind::ALL.len());
         assert!(codes.iter().all(|c| c.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
+    }
+
+    #[test]
+    fn every_kind_is_an_error_status() {
+        for kind in ErrorKind::ALL {
+            let status = kind.http_status();
+            assert!(status.is_client_error() || status.is_server_error(), "{kind:?} is {status}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_those_of_the_contract() {
+        for (kind, status) in [
+            (ErrorKind::Forbidden, 403),
+            (ErrorKind::NoActiveBinding, 404),
+            (ErrorKind::InvalidTransition, 409),
+            (ErrorKind::PreconditionFailed, 412),
+            (ErrorKind::QuotaExceeded, 413),
+            (ErrorKind::DigestMismatch, 422),
+            (ErrorKind::ProviderUnavailable, 502),
+            (ErrorKind::Busy, 503),
+            (ErrorKind::OutcomeUnknown, 503),
+            (ErrorKind::DatabaseFull, 503),
+            (ErrorKind::StorageFull, 507),
+        ] {
+            assert_eq!(kind.http_status(), status, "{kind:?}");
+        }
     }
 
     #[test]

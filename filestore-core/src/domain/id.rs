@@ -1,37 +1,38 @@
-//! Identifiers, each its own type, each checked where it is made.
+//! Ids: one type for each, checked when they are created.
 
 use std::fmt;
 use std::str::FromStr;
 
 use ulid::Ulid;
 
-use super::clock::Timestamp;
 use super::error::{Error, Result};
+use super::time::clock::Timestamp;
 use crate::tasks;
 
-/// The id of a file: an upper-case ULID with 80 fresh random bits. An identifier, never a secret.
+/// A file id: an upper-case ULID with 80 random bits. Not a secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(Ulid);
 
 impl FileId {
-    /// Creates a new id whose time part is `now`.
+    /// Creates a new id for the time `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
 
-    /// Returns the least id whose time part is `at`, or the nearest time that an id can have.
+    /// Returns the smallest id for the time `at`. If an id cannot have this time, uses the nearest
+    /// possible time.
     pub fn first_at(at: Timestamp) -> Self {
         let millis = u64::try_from(at.as_millis()).unwrap_or(0).min((1 << 48) - 1);
         Self(Ulid::from_parts(millis, 0))
     }
 
-    /// Returns the instant at which the id was made, by the clock of its store: the creation of the
-    /// file.
+    /// Returns the creation time of the id, by the clock of its store. This is the upload time of
+    /// the file.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }
 
-    /// Writes the 26 characters, without allocating.
+    /// Writes the 26 characters without allocation.
     pub fn encode(self, buffer: &mut [u8; 26]) -> &str {
         self.0.array_to_str(buffer)
     }
@@ -45,8 +46,7 @@ impl FileId {
 impl FromStr for FileId {
     type Err = Error;
 
-    /// Accepts an upper-case ULID of 26 characters, nothing else (lower case is 400, not a
-    /// synonym).
+    /// Accepts an upper-case ULID of 26 characters. Lower case is an error.
     fn from_str(text: &str) -> Result<Self> {
         parse_ulid(text).map(Self).ok_or_else(|| {
             Error::invalid("file_id", "a file id is an upper-case ULID of 26 characters")
@@ -54,17 +54,17 @@ impl FromStr for FileId {
     }
 }
 
-/// The id of one stored blob: the generated part of its key. New for every blob, never reused.
+/// A blob id: the generated part of a storage key. Every blob gets a new id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(Ulid);
 
 impl BlobId {
-    /// Creates a new id whose time part is `now`.
+    /// Creates a new id for the time `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
 
-    /// Returns the instant at which the id was made, by the clock of its store.
+    /// Returns the creation time of the id, by the clock of its store.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }
@@ -78,13 +78,13 @@ impl FromStr for BlobId {
     }
 }
 
-/// The id of one store: of its data directory, and of what it keeps at providers. Made once, with
-/// the database.
+/// A store id, in the data directory and in its blobs at providers. Created once, with the
+/// database.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(Ulid);
 
 impl StoreId {
-    /// Creates a new id whose time part is `now`.
+    /// Creates a new id for the time `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
@@ -98,12 +98,12 @@ impl FromStr for StoreId {
     }
 }
 
-/// The id of a key of the API. Shown in lists and logs; the key itself is a secret, its id is none.
+/// The id of an API key. Lists and logs show the id, which is not a secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(Ulid);
 
 impl KeyId {
-    /// Creates a new id whose time part is `now`.
+    /// Creates a new id for the time `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
@@ -112,7 +112,7 @@ impl KeyId {
 impl FromStr for KeyId {
     type Err = Error;
 
-    /// Accepts an upper-case ULID of 26 characters, nothing else.
+    /// Accepts an upper-case ULID of 26 characters.
     fn from_str(text: &str) -> Result<Self> {
         parse_ulid(text).map(Self).ok_or_else(|| {
             Error::invalid("key_id", "a key's id is an upper-case ULID of 26 characters")
@@ -120,21 +120,26 @@ impl FromStr for KeyId {
     }
 }
 
-/// The id of one snapshot of a store. Ids of later snapshots are greater.
+/// A snapshot id. A later snapshot has a greater id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotId(Ulid);
 
 impl SnapshotId {
-    /// Creates a new id whose time part is `now`.
+    /// Creates a new id for the time `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
+    }
+
+    /// Returns the start time of the run, by the clock of its store.
+    pub fn made_at(self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }
 }
 
 impl FromStr for SnapshotId {
     type Err = Error;
 
-    /// Accepts an upper-case ULID of 26 characters, nothing else.
+    /// Accepts an upper-case ULID of 26 characters.
     fn from_str(text: &str) -> Result<Self> {
         parse_ulid(text).map(Self).ok_or_else(|| {
             Error::invalid("snapshot_id", "a snapshot's id is an upper-case ULID of 26 characters")
@@ -142,12 +147,13 @@ impl FromStr for SnapshotId {
     }
 }
 
-/// The id of one directory of snapshots, in its marker: of the disk, not of the place where it is mounted.
+/// The id of a snapshot directory, from its marker. The id belongs to the disk, not to the mount
+/// point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DestinationId(Ulid);
 
 impl DestinationId {
-    /// Creates a new id whose time part is `now`.
+    /// Creates a new id for the time `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
@@ -156,7 +162,7 @@ impl DestinationId {
 impl FromStr for DestinationId {
     type Err = Error;
 
-    /// Accepts an upper-case ULID of 26 characters, nothing else.
+    /// Accepts an upper-case ULID of 26 characters.
     fn from_str(text: &str) -> Result<Self> {
         parse_ulid(text).map(Self).ok_or_else(|| {
             let message = "a destination's id is an upper-case ULID of 26 characters";
@@ -193,25 +199,28 @@ fn parse_ulid(text: &str) -> Option<Ulid> {
     (ulid.array_to_str(&mut buffer) == text).then_some(ulid)
 }
 
-/// An organization: `[A-Za-z0-9_-]{1,64}`. All digits with a leading zero are refused, except `0`.
+/// An organization id: `[A-Za-z0-9_-]{1,64}`. Ids of digits with a leading zero are invalid, except
+/// `0`.
+///
+/// For example, `"42"` and `"acme"` are valid, `"042"` and `"a b"` are not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrganizationId(Box<str>);
 
 impl OrganizationId {
-    /// Returns the id's text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the number by which bindings name this organization, if its id is the decimal form
-    /// of one. `0` and ids with other characters are governed by no binding.
+    /// Returns the organization number, if the id is a decimal number from 1 to 2^53 − 1. Bindings
+    /// need a number, so you cannot bind an organization with another id.
     pub fn number(&self) -> Option<OrganizationNumber> {
         OrganizationNumber::read(&self.0)
     }
 }
 
 impl From<OrganizationNumber> for OrganizationId {
-    /// Writes the number in its decimal form.
+    /// Converts the number to decimal text.
     fn from(number: OrganizationNumber) -> Self {
         Self(number.to_string().into())
     }
@@ -250,13 +259,13 @@ impl fmt::Display for OrganizationId {
     }
 }
 
-/// The number by which bindings and administration name an organization: 1 to 2^53−1, the largest
-/// integer that every JSON reader keeps.
+/// An organization number, for bindings and administration: 1 to 2^53 − 1. Every JSON reader can
+/// read these integers exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrganizationNumber(i64);
 
 impl OrganizationNumber {
-    /// The largest number of an organization.
+    /// The largest organization number.
     pub const MAX: Self = Self((1 << 53) - 1);
 
     /// Returns the number as an integer.
@@ -264,7 +273,7 @@ impl OrganizationNumber {
         self.0
     }
 
-    /// Reads plain decimal digits: `07` and `+7` are not other spellings of `7`.
+    /// Reads decimal digits. `07` and `+7` are invalid.
     fn read(text: &str) -> Option<Self> {
         let number: i64 = text.parse().ok()?;
         (number.to_string() == text).then(|| Self::checked(number)).flatten()
@@ -290,7 +299,7 @@ impl TryFrom<i64> for OrganizationNumber {
 impl FromStr for OrganizationNumber {
     type Err = Error;
 
-    /// Accepts plain decimal digits, nothing else.
+    /// Accepts decimal digits only.
     fn from_str(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(Self::out_of_range)
     }
@@ -302,12 +311,12 @@ impl fmt::Display for OrganizationNumber {
     }
 }
 
-/// A part of the organization's application: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` without `..`.
+/// A sub-system: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` without `..`, for example `invoices`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubSystem(Box<str>);
 
 impl SubSystem {
-    /// Returns the id's text.
+    /// Returns the sub-system as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -343,49 +352,27 @@ impl fmt::Display for SubSystem {
     }
 }
 
-/// The SHA-256 of a blob.
+/// The SHA-256 digest of a blob.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sha256(pub [u8; 32]);
 
 impl Sha256 {
-    /// Writes 64 lower-case hexadecimal digits.
+    /// Returns 64 lower-case hexadecimal digits.
     pub fn to_hex(self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-        let mut text = String::with_capacity(64);
-        for byte in self.0 {
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-        text
+        hex::encode(self.0)
     }
 }
 
 impl FromStr for Sha256 {
     type Err = Error;
 
-    /// Reads 64 hexadecimal digits of either case.
+    /// Accepts 64 hexadecimal digits in upper or lower case.
     fn from_str(text: &str) -> Result<Self> {
-        let bytes = text.as_bytes();
-        if bytes.len() != 64 {
-            return Err(not_a_digest());
-        }
-
         let mut sum = [0; 32];
-        for (out, pair) in sum.iter_mut().zip(bytes.chunks_exact(2)) {
-            *out = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
-        }
+        hex::decode_to_slice(text, &mut sum)
+            .map_err(|_| Error::invalid("sha256", "sha256 is 64 hexadecimal digits"))?;
         Ok(Self(sum))
     }
-}
-
-fn hex_digit(b: u8) -> Result<u8> {
-    let digit = char::from(b).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    digit.ok_or_else(not_a_digest)
-}
-
-fn not_a_digest() -> Error {
-    Error::invalid("sha256", "sha256 is 64 hexadecimal digits")
 }
 
 impl fmt::Display for Sha256 {

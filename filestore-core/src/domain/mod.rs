@@ -1,37 +1,12 @@
-//! The vocabulary and the rules: ids, states, paths, limits, errors. Pure; nothing here does I/O.
+//! Words and rules: ids, states, paths, limits, errors. Without I/O.
 
+pub mod file;
+pub mod access;
+pub mod provider;
+pub mod report;
+pub mod time;
 pub mod error;
 pub mod id;
-pub mod status;
-pub mod lifecycle;
-pub mod path;
-pub mod media;
-pub mod damage;
-pub mod disposition;
-pub mod serving;
-pub mod binding;
-pub mod provider;
-pub mod provider_health;
-pub mod overview;
-pub mod usage;
-pub mod record;
-pub mod report;
-pub mod fsck;
-pub mod erasure;
-pub mod receipt;
-pub mod receipt_key;
-pub mod backlog;
-pub mod backup;
-pub mod reply;
-pub mod scope;
-pub mod key;
-pub mod signature;
-pub mod signed_url;
-pub mod listing;
-pub mod load;
-pub mod custom_metadata;
-pub mod variant;
-pub mod sheet;
-pub mod clock;
-pub(crate) mod leap;
+pub mod patch;
+mod unique_keys;
 pub mod config;

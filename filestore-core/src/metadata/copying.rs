@@ -1,15 +1,15 @@
-//! The tables of a store, as one engine hands them to another: row by row, as they are stored.
+//! The tables of a store, in the form in which one engine passes them to another: row by row, as stored.
 //!
-//! # Not here
-//! Totals, which triggers keep; holds, which end with the process that took them; marks of commits; servers, and
-//! what they have under way.
+//! # Not copied
+//! Totals, because triggers compute them. Holds, because they end with their process. Commit marks, servers,
+//! and the running work of servers.
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
     /// No value.
     Null,
-    /// A number; of a truth value 0 or 1.
+    /// A number. For a truth value, 0 or 1.
     Integer(i64),
     /// A text.
     Text(String),
@@ -31,27 +31,27 @@ impl Cell {
 /// A row, in the order of its table's columns.
 pub type Cells = Vec<Cell>;
 
-/// The bounds of a page of rows.
+/// The size limits of a row page.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
-    /// The most rows.
+    /// The maximum number of rows.
     pub rows: usize,
-    /// The bytes after which a page ends, with the row that reaches them.
+    /// The size, in bytes, at which a page ends. The row that reaches this size is included.
     pub bytes: usize,
 }
 
-/// Returns the memory that a row takes, about.
+/// Returns the approximate memory size of a row, in bytes.
 pub fn size_of_row(row: &Cells) -> usize {
     row.iter().map(Cell::size_bytes).sum()
 }
 
-/// The database that records are copied from.
+/// The database to copy the records from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopySource {
-    /// The one of the data directory.
+    /// The current database of the data directory.
     Current,
-    /// One that has its former name: a copy of its records came to that step before, and only that one may go
-    /// on. To copy them anywhere else would bring back what they were then.
+    /// A database under its former name. An earlier copy of its records reached that step, and only this copy
+    /// can continue. A copy to another place would restore old data.
     Former,
 }
 
@@ -64,9 +64,9 @@ pub enum Kind {
     Bytes,
     /// A number of 64 bits.
     Integer,
-    /// A number of 32 bits, where the engine has such.
+    /// A 32-bit number, if the engine has this type.
     Small,
-    /// A truth value, where the engine has such.
+    /// A truth value, if the engine has this type.
     Boolean,
 }
 
@@ -79,14 +79,14 @@ pub struct Column {
     pub kind: Kind,
 }
 
-/// A table. Its key comes first, and orders it in the same way in all engines.
+/// A table. The key columns come first, and all engines sort the rows by them in the same way.
 #[derive(Debug)]
 pub struct Table {
     /// The name.
     pub name: &'static str,
-    /// The number of columns, from the first, that are the key.
+    /// The number of key columns, counted from the first.
     pub key: usize,
-    /// The columns that are stored, not computed.
+    /// The stored columns, without computed columns.
     pub columns: &'static [Column],
 }
 
@@ -101,7 +101,7 @@ impl Table {
 
 macro_rules! tables {
     ($($name:literal by $key:literal { $($column:ident $kind:ident,)+ })+) => {
-        /// All tables whose rows are copied.
+        /// All tables to copy.
         pub const TABLES: &[Table] = &[$(Table {
             name: $name,
             key: $key,
@@ -148,6 +148,7 @@ tables! {
         sync_owner Text,
         sync_not_before Integer,
         sync_attempts Small,
+        sync_error Text,
     }
     "file_terms" by 5 {
         of_organization Text,
@@ -234,6 +235,10 @@ tables! {
     "used_permits" by 1 {
         nonce Text,
         kept_until Integer,
+    }
+    "erasures" by 1 {
+        organization_id Text,
+        era Integer,
     }
     "check_runs" by 1 {
         name Text,

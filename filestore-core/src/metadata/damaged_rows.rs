@@ -1,28 +1,28 @@
-//! The damaged rows that an engine has met: stored rows that no code of ours writes and none can read.
+//! The damaged rows that an engine has found: rows that filestore never writes and cannot read.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::domain::damage::{Damage, DamagedRow};
+use crate::domain::file::damage::{Damage, DamagedRow};
 
-/// The number of damaged rows that are remembered.
+/// The maximum number of remembered damaged rows.
 const REMEMBERED: usize = 10_000;
 
-/// The number of damaged rows that are shown.
+/// The maximum number of damaged rows in a report.
 const SHOWN: usize = 100;
 
-/// The damaged rows that an engine has met.
+/// The damaged rows that an engine has found.
 #[derive(Debug, Default)]
 pub(super) struct DamagedRows {
-    /// A flag for the hot path: true while there are any.
+    /// A fast flag: true while there are damaged rows.
     are_any: AtomicBool,
     reasons: Mutex<BTreeMap<String, String>>,
 }
 
 impl DamagedRows {
-    /// Remembers rows, and logs those that are new.
+    /// Remembers rows, and logs new ones.
     pub(super) fn report(&self, rows: Vec<DamagedRow>) {
         if rows.is_empty() {
             return;
@@ -50,7 +50,7 @@ impl DamagedRows {
         }
     }
 
-    /// Counts the rows, and shows some.
+    /// Returns the number of rows, and some of them.
     pub(super) fn damage(&self) -> Damage {
         let reasons = self.reasons.lock();
         let shown = reasons.iter().take(SHOWN);

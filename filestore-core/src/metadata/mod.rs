@@ -1,15 +1,15 @@
 //! Metadata: all SQL behind one trait.
 //!
-//! [`Metadata`] offers all that the use cases and workers need of a database. Each method is one
-//! transaction, or one read from one snapshot; no transaction handle leaves an engine. Every change
-//! of a file is a compare-and-set on the state it was decided from ([`Expected`]), so a caller that
-//! lost a race learns of it and decides again. `contract` is the suite that every engine passes.
+//! [`Metadata`] contains all database operations of the use cases and workers. Each method is one
+//! transaction, or one read from one snapshot. No transaction handle leaves an engine. Every change of a file
+//! is a compare-and-set on the state from which it was decided ([`Expected`]). If a caller loses a race, it
+//! gets this result and decides again. `contract` is the test suite for every engine.
 //!
 //! # Commit point
-//! A call that returns `Ok` is durable (unless the engine was opened with
-//! [`Durability::Process`](crate::domain::config::Durability)). Blobs named in it were durable before.
-//! A write that fails with [`StorageFull`], [`DatabaseFull`] or [`Busy`] committed nothing; after any other
-//! error it may have been committed or not. After [`OutcomeUnknown`] it may also be committed yet
+//! A call that returns `Ok` is durable, unless the engine was opened with
+//! [`Durability::Process`](crate::domain::config::Durability). Blobs that it names must have been durable
+//! before. A write that fails with [`StorageFull`], [`DatabaseFull`] or [`Busy`] committed nothing. After any
+//! other error, the outcome is unknown. After [`OutcomeUnknown`], the write can even be committed later
 //! ([`Upkeep::outcomes_known`]).
 //!
 //! [`StorageFull`]: crate::domain::error::ErrorKind::StorageFull
@@ -18,16 +18,8 @@
 //! [`OutcomeUnknown`]: crate::domain::error::ErrorKind::OutcomeUnknown
 
 mod types;
-mod files;
-mod bindings;
-mod keys;
-mod purges;
-mod syncs;
-mod intents;
-mod signatures;
-mod holds;
+mod groups;
 mod servers;
-mod upkeep;
 mod inspection;
 mod stored;
 mod damaged_rows;
@@ -40,80 +32,94 @@ pub mod postgres;
 #[cfg(test)]
 pub mod contract;
 
-pub use bindings::Bindings;
-pub use files::Files;
-pub use holds::Holds;
-pub use inspection::{
-    CheckName, CheckRun, DriftedTotal, Inspection, MendLocation, MendedRow, NamedBlob,
-    PurgeClaimed, Referrer, Total, WalkedFile, WalkedFiles,
+pub use groups::{
+    Backlog, Bindings, Dropped, Erasures, Files, Holdings, Holds, Idempotency, Intents, Keys,
+    Leases, Listing, Organizations, Purges, Receipts, Signing, Syncs, Upkeep,
 };
-pub use intents::Intents;
-pub use keys::Keys;
-pub use purges::Purges;
+pub use inspection::{
+    CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
+    PurgeClaimed, Referrer, Referrers, Runs, Total, Totals, Walk, WalkedFile, WalkedFiles,
+};
 pub use servers::{Company, SecretsVersion, Servers, ShownWork};
-pub use signatures::Signatures;
-pub use syncs::Syncs;
 pub use types::{
-    AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
-    IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, ListedFiles,
+    AfterFailure, BindingOutcome, BindingSeen, Claims, DroppedBlob, DueBlob, DueFiles, Expected,
+    Holding, IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, ListedFiles,
     PurgeBacklog, PurgeClaim, Purged, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile,
     Updated, WriteIntent, Writes,
 };
-pub use upkeep::Upkeep;
 
-/// All that a store needs of a database, in eleven groups.
+use crate::tasks;
+
+/// All database operations of a store: groups that every engine implements, and two optional parts.
 ///
 /// | group | methods |
 /// |---|---|
-/// | [`Files`] | look-up, listing, insert, change, placeholders, remembered replies, usage |
+/// | [`Files`] | look-up, insert, change, placeholders, usage |
+/// | [`Listing`] | listings by filter, page by page |
+/// | [`Organizations`] | organizations and sub-systems, with their totals |
+/// | [`Idempotency`] | remembered replies |
 /// | [`Bindings`] | look-up, creation, change |
 /// | [`Keys`] | reading all, creation, change, uses |
-/// | [`Purges`] | expiry, claims of deleted files, dropped blobs, receipts |
+/// | [`Signing`] | secrets that sign URLs, completed signed uploads |
+/// | [`Purges`] | expiry, claims of deleted files, their end |
+/// | [`Dropped`] | replaced blobs |
+/// | [`Receipts`] | purge receipts |
 /// | [`Syncs`] | settling, claims of files to copy, queueing, counts |
-/// | [`Intents`] | objects on their way to a provider, and the holders of files |
-/// | [`Signatures`] | secrets that sign URLs, signed uploads that were made |
-/// | [`Holds`] | what snapshots under way keep from being removed |
-/// | [`Servers`] | who else works on the database: what is left of those that are gone, what one does at a time |
+/// | [`Intents`] | objects on their way to a provider |
+/// | [`Holdings`] | the holders of files |
+/// | [`Leases`] | the terms of claims, and of waits after failures |
+/// | [`Backlog`] | counts of waiting work |
+/// | [`Holds`] | protection of the data in running snapshots |
+/// | [`Erasures`] | eras of organizations, and leftovers of erasures |
 /// | [`Upkeep`] | settings, health and closing |
-/// | [`Inspection`] | what checks of the store ask |
 ///
 /// # Claims
-/// A claim carries a [`Lease`]: until it ends no other run gets the same row, and after it the row can
-/// be claimed again. Its owner tells runs apart ([`Servers::run_name`]); a call of another owner changes nothing.
+/// A claim has a [`Lease`]. Until the lease ends, no other run gets the same row. After that, the row can be
+/// claimed again. The owner's name identifies the run (`run_name`). A call by another owner changes nothing.
 pub trait Metadata:
     Files
+    + Listing
+    + Organizations
+    + Idempotency
     + Bindings
     + Keys
+    + Signing
     + Purges
+    + Dropped
+    + Receipts
     + Syncs
     + Intents
-    + Signatures
+    + Holdings
+    + Leases
+    + Backlog
     + Holds
-    + Servers
+    + Erasures
     + Upkeep
-    + Inspection
 {
+    /// Returns the operations for checks of the store.
+    fn inspection(&self) -> &dyn Inspection;
+
+    /// Returns the operations for several servers. `None` if this process uses the database alone.
+    fn servers(&self) -> Option<&dyn Servers>;
 }
 
-impl<E> Metadata for E where
-    E: Files
-        + Bindings
-        + Keys
-        + Purges
-        + Syncs
-        + Intents
-        + Signatures
-        + Holds
-        + Servers
-        + Upkeep
-        + Inspection
-{
+impl dyn Metadata + '_ {
+    /// Returns whether other processes can work on the store at the same time.
+    pub fn company(&self) -> Company {
+        self.servers().map_or(Company::Alone, Servers::company)
+    }
+
+    /// Returns a new, unique name for a run, as the owner of its claims.
+    pub fn run_name(&self) -> String {
+        self.servers().map_or_else(tasks::random_name, Servers::run_name)
+    }
 }
 
 /// The groups, for tests that call an engine by its type.
 #[cfg(test)]
 pub(crate) mod prelude {
     pub(crate) use super::{
-        Files as _, Holds as _, Intents as _, Purges as _, Syncs as _, Upkeep as _,
+        Backlog as _, Dropped as _, Files as _, Holds as _, Leases as _, Listing as _,
+        Metadata as _, Purges as _, Syncs as _, Upkeep as _,
     };
 }

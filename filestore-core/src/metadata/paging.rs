@@ -1,37 +1,41 @@
 //! Pages of listings, the same in every engine.
 //!
-//! A listing is answered from ranges of one index, each of which holds records of one status (and
-//! organization, where the scope names several) in the order asked for. They are merged record by
-//! record. Filters that the index does not answer are tried on each record; a page looks at
-//! [`LOOKED_AT`] records at most beyond those it shows, so that no filter costs more in a large table.
+//! A listing reads ranges of one index. Each range contains the records of one status (and of one
+//! organization, if the scope names several) in the requested order. The ranges are merged record by record.
+//! Filters without an index are tested on each record. A page reads at most [`LOOKED_AT`] additional records,
+//! so no filter is slow in a large table.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use crate::domain::id::{FileId, OrganizationId};
-use crate::domain::listing::{ListFilter, ListPosition};
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
+use crate::domain::access::scope::Scope;
+use crate::domain::file::listing::{ListFilter, ListPosition};
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::{Status, SyncStatus};
+use crate::domain::file::usage::{Standing, Stored, SubSystemUsage};
+use crate::domain::id::{FileId, OrganizationId, SubSystem};
 
 use super::ListedFiles;
 
-/// Above every id: a ULID starts with a digit up to 7.
+/// A bound above every id. A ULID starts with a digit up to 7.
 pub(super) const NO_BOUND: &str = "8";
 
-/// The most records that one page looks at beyond those it shows.
+/// The maximum number of records that a page reads in addition to the records it shows.
 const LOOKED_AT: usize = 5000;
 
-/// The index that answers a listing.
+/// The index for a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
     /// `files_by_status`, `…_organization`, `…_sub_system` or `…_both`.
     Plain,
     Type,
     Term,
+    /// `files_by_sync` or `…_of_all`.
+    Sync,
     /// The names after a given one.
     Names,
-    /// One name.
+    /// A single name.
     Name,
 }
 
@@ -40,9 +44,32 @@ impl Index {
     pub(super) fn of(filter: &ListFilter, in_one_organization: bool) -> Self {
         match (in_one_organization, filter.metadata.is_empty(), &filter.mime_type) {
             (true, false, _) => Self::Term,
+            _ if indexed_sync(filter).is_some() => Self::Sync,
             (true, true, Some(_)) => Self::Type,
             _ => Self::Plain,
         }
+    }
+}
+
+/// The sync statuses of the rows in `files_by_sync`, as the index names them. Most files have another one.
+pub(super) const INDEXED_SYNCS: &str = "sync_status IN ('PENDING', 'SYNCING', 'FAILED')";
+
+/// Returns the sync status that a filter asks an index for.
+pub(super) fn indexed_sync(filter: &ListFilter) -> Option<SyncStatus> {
+    filter.sync_status.filter(|sync| {
+        let is_indexed =
+            matches!(sync, SyncStatus::Pending | SyncStatus::Syncing | SyncStatus::Failed);
+        is_indexed && filter.purge_status.is_none()
+    })
+}
+
+/// Returns the statuses to look at. Only READY files have another sync status than NONE.
+pub(super) fn statuses(filter: &ListFilter) -> &[Status] {
+    let asked = filter.status.as_ref().map_or(Status::ALL, std::slice::from_ref);
+    match filter.sync_status {
+        None | Some(SyncStatus::None) => asked,
+        Some(_) if asked.contains(&Status::Ready) => &[Status::Ready],
+        Some(_) => &[],
     }
 }
 
@@ -56,6 +83,36 @@ pub(super) fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<Or
             let distinct: BTreeSet<_> = several.iter().cloned().collect();
             distinct.into_iter().map(Some).collect()
         }
+    }
+}
+
+/// Returns the organizations of a scope behind one id, each once, in their order.
+pub(super) fn scoped_after(
+    scope: &[OrganizationId],
+    after: Option<&OrganizationId>,
+) -> Vec<OrganizationId> {
+    let distinct: BTreeSet<_> =
+        scope.iter().filter(|one| after.is_none_or(|at| *one > at)).collect();
+    distinct.into_iter().cloned().collect()
+}
+
+/// Returns the most rows of totals that `limit` sub-systems have.
+pub(super) fn parts_limit(limit: usize) -> usize {
+    limit.saturating_mul(Standing::ALL.len())
+}
+
+/// Adds a total to its sub-system, the last one or a new one. Totals come in the order of names.
+pub(super) fn add_part(
+    all: &mut Vec<SubSystemUsage>,
+    name: SubSystem,
+    standing: Standing,
+    stored: Stored,
+) {
+    if all.last().is_none_or(|last| last.sub_system != name) {
+        all.push(SubSystemUsage::new(name));
+    }
+    if let Some(last) = all.last_mut() {
+        last.add(standing, stored);
     }
 }
 
@@ -79,8 +136,8 @@ impl Head {
         }
     }
 
-    /// Returns the key that is greatest for the record to be listed first. Names compare as their
-    /// index does, byte by byte.
+    /// Returns the sort key. The record with the greatest key is listed first. Names compare byte by byte,
+    /// like in their index.
     fn key(&self) -> (Reverse<Option<&str>>, FileId) {
         let name = self.by_name.then_some(self.record.original_name.as_str());
         (Reverse(name), self.record.file_id)
@@ -107,7 +164,7 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// A page that is being filled.
+/// A page while it is filled.
 pub(super) struct Page<'f> {
     filter: &'f ListFilter,
     limit: usize,
@@ -116,13 +173,13 @@ pub(super) struct Page<'f> {
 }
 
 impl<'f> Page<'f> {
-    /// Begins a page of up to `limit` records that `filter` admits.
+    /// Begins a page of at most `limit` records that pass `filter`.
     pub(super) fn new(filter: &'f ListFilter, limit: usize) -> Self {
         Self { filter, limit, listed: ListedFiles::default(), passed_over: 0 }
     }
 
-    /// Takes the next record in the order of the listing; breaks once the page is full. The page looks
-    /// one record further than it shows, so that a page that is the last one says so.
+    /// Adds the next record in the order of the listing. Breaks when the page is full. The page reads one
+    /// record more than it shows, so that it knows if it is the last page.
     pub(super) fn take(&mut self, head: Head) -> ControlFlow<()> {
         let is_shown = self.filter.admits(&head.record);
         if is_shown && self.listed.records.len() == self.limit || self.passed_over == LOOKED_AT {
@@ -138,7 +195,7 @@ impl<'f> Page<'f> {
         ControlFlow::Continue(())
     }
 
-    /// Returns a page behind which there is more.
+    /// Returns a page that is not the last one.
     pub(super) fn full(self) -> ListedFiles {
         self.listed
     }

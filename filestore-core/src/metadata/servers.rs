@@ -1,124 +1,108 @@
-//! The servers that work on one database, and what they have to know of each other.
+//! The servers that share one database, and the information that they exchange.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 use crate::domain::id::FileId;
-use crate::tasks;
+use crate::domain::time::clock::Timestamp;
+
+/// The maximum difference between the clocks of a server and the database, for servers that share work. Leases
+/// and waits are instants.
+pub(crate) const CLOCKS_APART: Duration = Duration::from_secs(10);
 
 /// The processes that may work on the store at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Company {
-    /// This one alone: whatever an earlier one left is over.
+    /// Only this process. All work of earlier processes has ended.
     Alone,
-    /// Others as well.
+    /// Other processes too.
     Others,
+}
+
+impl Company {
+    /// Returns the time by which the clock of another process may be ahead.
+    pub fn clocks_apart(self) -> Duration {
+        match self {
+            Self::Alone => Duration::ZERO,
+            Self::Others => CLOCKS_APART * 2,
+        }
+    }
 }
 
 /// The version of what servers hold in memory of the database: the keys, and the secrets that sign URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretsVersion {
-    /// The number, which grows with each change.
+    /// The number. The number grows with each change.
     pub number: i64,
-    /// An instant at which no change had been made that the number does not count.
+    /// A time at which no later change had been made.
     pub as_of: Instant,
 }
 
-/// Work that one server does alone, as it shows it to the others.
+/// Work that only one server does at a time, as shown to other servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownWork {
     /// The name of the entry.
     pub name: String,
-    /// The state of the work, in the words of those who do it.
+    /// The state of the work, in the work's own format.
     pub shown: String,
 }
 
-/// The servers that work on one database. The defaults are those of an engine that one process has for itself.
+/// The servers that share one database. An engine returns them
+/// ([`Metadata::servers`](super::Metadata::servers)) after joining the other servers.
 #[async_trait]
 pub trait Servers: Send + Sync + 'static {
-    /// Tells who may work on the store beside this process.
-    fn company(&self) -> Company {
-        Company::Alone
-    }
+    /// Returns whether other processes can work on the store at the same time. A server that is configured as
+    /// the only one is alone.
+    fn company(&self) -> Company;
 
-    /// Makes a name for a run, as the owner of its claims: no other run has it, and what it owns ends with
-    /// this server.
-    fn run_name(&self) -> String {
-        tasks::random_name()
-    }
+    /// Returns a new, unique name for a run, as the owner of its claims. The run's claims end with this
+    /// server.
+    fn run_name(&self) -> String;
 
-    /// Ends what earlier processes of this server left: before this one begins anything. Their claims are
-    /// free, and the objects that they noted are dropped blobs from `not_before` on.
-    async fn end_earlier(&self, not_before: Timestamp) -> Result<()> {
-        let _ = not_before;
-        Ok(())
-    }
+    /// Ends the work that earlier processes of this server left. Call it before any other work begins. The
+    /// claims of these processes become free, and their noted objects become dropped blobs from `not_before`
+    /// on.
+    async fn end_earlier(&self, not_before: Timestamp) -> Result<()>;
 
-    /// Ends what other servers left that are gone, in the same way; returns how many were.
-    async fn end_gone(&self, not_before: Timestamp) -> Result<u64> {
-        let _ = not_before;
-        Ok(0)
-    }
+    /// Ends the work of servers that are gone, in the same way. Returns the number of these servers.
+    async fn end_gone(&self, not_before: Timestamp) -> Result<u64>;
 
-    /// Enters what only one server may do at a time, for a run; false while another run does it, on a server
-    /// that is not gone.
-    async fn enter(&self, name: &str, owner: &str) -> Result<bool> {
-        let _ = (name, owner);
-        Ok(true)
-    }
+    /// Starts exclusive work for a run. Only one server can do such work at a time. Returns false while
+    /// another run on a live server does the work.
+    async fn enter(&self, name: &str, owner: &str) -> Result<bool>;
 
-    /// Ends an entry of the run.
-    async fn leave(&self, name: &str, owner: &str) -> Result<()> {
-        let _ = (name, owner);
-        Ok(())
-    }
+    /// Removes an entry of the run.
+    async fn leave(&self, name: &str, owner: &str) -> Result<()>;
 
-    /// Shows the other servers how far the work of an entry has come. Returns true if one of them wants it to stop.
-    async fn show(&self, name: &str, owner: &str, shown: &str) -> Result<bool> {
-        let _ = (name, owner, shown);
-        Ok(false)
-    }
+    /// Shows the progress of an entry to other servers. Returns true if one of them wants the work to stop.
+    async fn show(&self, name: &str, owner: &str, shown: &str) -> Result<bool>;
 
-    /// Lists what other servers show of entries whose names begin with `prefix`: those of servers that are not gone.
-    async fn shown(&self, prefix: &str) -> Result<Vec<ShownWork>> {
-        let _ = prefix;
-        Ok(Vec::new())
-    }
+    /// Lists the progress of entries on other live servers. The names of the entries begin with `prefix`.
+    async fn shown(&self, prefix: &str) -> Result<Vec<ShownWork>>;
 
-    /// Tells the run that has an entry to stop, whichever server does it; false if there is no such entry.
-    async fn tell_to_stop(&self, name: &str) -> Result<bool> {
-        let _ = name;
-        Ok(false)
-    }
+    /// Tells the run of an entry to stop, on any server. Returns false if there is no such entry.
+    async fn tell_to_stop(&self, name: &str) -> Result<bool>;
 
-    /// Tells the other servers how many requests clients have made here since the last call, and returns how many
-    /// they have made elsewhere, as far as it is known. Clients are names, alike on all servers.
-    async fn exchange_uses(&self, own: Vec<(String, u64)>) -> Result<Vec<(String, u64)>> {
-        let _ = own;
-        Ok(Vec::new())
-    }
+    /// Reports to other servers how many requests each client has made here since the last call. Returns how
+    /// many requests it has made at other servers, as far as known. A client has the same name on all
+    /// servers.
+    async fn exchange_uses(&self, own: Vec<(String, u64)>) -> Result<Vec<(String, u64)>>;
 
-    /// Lists files that have not the content any more of which a blob was found absent later than `after`: those
-    /// of at least `limit` blobs, if there are so many. Returns the instant to go on after as well; `None` at the
-    /// end. Nothing where no other process removes blobs.
+    /// Lists files that no longer have the content of a blob that was confirmed absent after `after`. Covers
+    /// at least `limit` blobs if there are that many. Also returns the time to continue from, or `None` at
+    /// the end.
     async fn contents_removed(
         &self,
         after: Timestamp,
         limit: usize,
-    ) -> Result<(Vec<FileId>, Option<Timestamp>)> {
-        let _ = (after, limit);
-        Ok((Vec::new(), None))
-    }
+    ) -> Result<(Vec<FileId>, Option<Timestamp>)>;
 
-    /// Returns the version of the secrets as far as it is known; `None` if no other process can change them.
-    fn known_secrets(&self) -> Option<SecretsVersion> {
-        None
-    }
+    /// Returns the last known version of the secrets.
+    fn known_secrets(&self) -> SecretsVersion;
 
-    /// Asks for the version of the secrets; `None` if no other process can change them.
-    async fn secrets_version(&self) -> Result<Option<SecretsVersion>> {
-        Ok(None)
-    }
+    /// Queries the version of the secrets.
+    async fn secrets_version(&self) -> Result<SecretsVersion>;
 }

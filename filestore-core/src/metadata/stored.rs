@@ -1,5 +1,5 @@
-//! The stored form of values, the same in every engine. A value that is read passes its checked
-//! constructor again.
+//! The stored form of values, the same in every engine. A value that is read passes its checked constructor
+//! again.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -7,23 +7,23 @@ use std::str::FromStr;
 
 use sha2::Digest as _;
 
-use crate::domain::clock::Timestamp;
-use crate::domain::custom_metadata::CustomMetadata;
-use crate::domain::fsck::FindingKind;
+use crate::domain::access::key::{KeyScope, KeyScopes};
+use crate::domain::access::scope::Scope;
+use crate::domain::file::custom_metadata::CustomMetadata;
+use crate::domain::file::lifecycle::FileState;
+use crate::domain::file::record::{Blob, Deletion, Dimensions, FileRecord, Thumbhash};
 use crate::domain::id::{FileId, OrganizationId, Sha256};
-use crate::domain::key::{KeyScope, KeyScopes};
-use crate::domain::lifecycle::FileState;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::{Blob, Dimensions, FileRecord, Thumbhash};
-use crate::domain::scope::Scope;
+use crate::domain::report::fsck::FindingKind;
+use crate::domain::time::clock::Timestamp;
 
-/// The reason why a stored value is none.
+/// The reason why a stored value is invalid.
 pub(super) type Source = Box<dyn StdError + Send + Sync>;
 
-/// An instant that nobody waits for: the end of the year 9999.
+/// An instant that is never reached: the end of the year 9999.
 pub(super) const NEVER: i64 = 253_402_300_799_999;
 
-/// The stored form of all organizations, which is no organization's id.
+/// The stored form of "all organizations". No organization has this id.
 const ALL_ORGANIZATIONS: &str = "*";
 
 /// The columns of a record's row, in the order of the values that an engine reads and binds.
@@ -32,15 +32,15 @@ macro_rules! record_columns {
         "file_id, organization_id, sub_system, original_name, mime_type, ext, status, sync_status, \
          purge_status, storage_location, storage_provider, blob_key, size_bytes, sha256, sniffed_type, \
          width, height, stored_at, version, created_at, updated_at, expires_at, metadata, edited_at, \
-         thumbhash"
+         thumbhash, purge_marked_at, deleted_at, sync_attempts, sync_error"
     };
 }
 pub(super) use record_columns;
 
 /// The number of [`record_columns!`].
-pub(super) const RECORD_COLUMNS: usize = 25;
+pub(super) const RECORD_COLUMNS: usize = 29;
 
-/// The values of a record's row, as the database has them.
+/// The values of a record's row, as stored.
 pub(super) struct RecordRow<'r> {
     pub(super) file_id: &'r str,
     pub(super) organization_id: &'r str,
@@ -67,10 +67,14 @@ pub(super) struct RecordRow<'r> {
     pub(super) metadata: Option<&'r str>,
     pub(super) edited_at: Option<i64>,
     pub(super) thumbhash: Option<&'r [u8]>,
+    pub(super) purge_marked_at: Option<i64>,
+    pub(super) deleted_at: Option<i64>,
+    pub(super) sync_attempts: i64,
+    pub(super) sync_error: Option<&'r str>,
 }
 
 impl RecordRow<'_> {
-    /// Checks the values and makes the record of them.
+    /// Checks the values and creates the record.
     pub(super) fn record(self) -> Result<FileRecord, Source> {
         Ok(FileRecord {
             file_id: self.file_id.parse()?,
@@ -104,6 +108,18 @@ impl RecordRow<'_> {
             expires_at: self.expires_at.map(Timestamp::from_millis),
             metadata: self.metadata.map(CustomMetadata::stored).unwrap_or_default(),
             edited_at: self.edited_at.map(Timestamp::from_millis),
+            deletion: self.purge_status.and(self.deletion()),
+            sync_attempts: u32::try_from(self.sync_attempts)?,
+            sync_error: self.sync_error.map(str::to_owned),
+        })
+    }
+
+    /// Reads the deletion. Files that were deleted before the column existed have no `deleted_at`.
+    fn deletion(&self) -> Option<Deletion> {
+        let marked_at = self.purge_marked_at?;
+        Some(Deletion {
+            deleted_at: Timestamp::from_millis(self.deleted_at.unwrap_or(self.updated_at)),
+            marked_at: Timestamp::from_millis(marked_at),
         })
     }
 }
@@ -118,10 +134,10 @@ fn dimensions(width: Option<i64>, height: Option<i64>) -> Result<Option<Dimensio
     }
 }
 
-/// The digest that stands for one member of custom metadata.
+/// The digest of one member of custom metadata.
 pub(super) type Term = [u8; 16];
 
-/// Computes the term of a member. The length of the key keeps two members from running together.
+/// Computes the term of a member. The length of the key separates key and value.
 pub(super) fn term(key: &str, value: &str) -> Term {
     let digest = sha2::Sha256::new()
         .chain_update((key.len() as u64).to_le_bytes())
@@ -131,7 +147,7 @@ pub(super) fn term(key: &str, value: &str) -> Term {
     *digest.first_chunk().expect("a SHA-256 has 32 bytes")
 }
 
-/// Writes the organizations of a key.
+/// Encodes the organizations of a key.
 pub(super) fn organizations_text(scope: &Scope) -> String {
     match scope {
         Scope::All => ALL_ORGANIZATIONS.to_owned(),
@@ -141,7 +157,7 @@ pub(super) fn organizations_text(scope: &Scope) -> String {
     }
 }
 
-/// Reads the organizations of a key.
+/// Parses the organizations of a key.
 pub(super) fn organizations(text: &str) -> Result<Scope, Source> {
     if text == ALL_ORGANIZATIONS {
         return Ok(Scope::All);
@@ -149,27 +165,27 @@ pub(super) fn organizations(text: &str) -> Result<Scope, Source> {
     Ok(Scope::Organizations(words(text)?))
 }
 
-/// Writes the scopes of a key.
+/// Encodes the scopes of a key.
 pub(super) fn scopes_text(scopes: KeyScopes) -> String {
     scopes.iter().map(KeyScope::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the scopes of a key.
+/// Parses the scopes of a key.
 pub(super) fn scopes(text: &str) -> Result<KeyScopes, Source> {
     Ok(words(text)?.into_iter().collect())
 }
 
-/// Writes the files of a remembered reply.
+/// Encodes the files of a remembered reply.
 pub(super) fn file_ids_text(ids: &[FileId]) -> String {
     ids.iter().map(FileId::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads values that stand between spaces.
+/// Parses values that are separated by spaces.
 pub(super) fn words<T: FromStr<Err: Into<Source>>>(text: &str) -> Result<Vec<T>, Source> {
     text.split_whitespace().map(|word| word.parse().map_err(Into::into)).collect()
 }
 
-/// Writes the holders that a check could not look at: a line for each.
+/// Encodes the holders that a check skipped, one line for each.
 pub(super) fn postponed_text(postponed: &[(ProviderCode, String)]) -> String {
     let mut text = String::new();
     for (code, reason) in postponed {
@@ -179,19 +195,19 @@ pub(super) fn postponed_text(postponed: &[(ProviderCode, String)]) -> String {
     text
 }
 
-/// Reads the holders that a check could not look at.
+/// Parses the holders that a check skipped.
 pub(super) fn postponed(text: &str) -> Result<Vec<(ProviderCode, String)>, Source> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.map(|(code, reason)| Ok((code.parse()?, reason.to_owned()))).collect()
 }
 
-/// Returns the position of a kind of finding, the gravest first.
+/// Returns the rank of a finding kind, most serious first.
 pub(super) fn rank(kind: FindingKind) -> i64 {
     let at = FindingKind::ALL.iter().position(|one| *one == kind);
     at.and_then(|at| i64::try_from(at).ok()).unwrap_or(i64::MAX)
 }
 
-/// Reads the organization and the holder of files that wait.
+/// Parses the organization and the holder of waiting files.
 pub(super) fn pair(
     organization: &str,
     holder: &str,

@@ -1,36 +1,39 @@
 //! Arguments and results of [`Metadata`](super::Metadata).
 
-use crate::domain::binding::Binding;
-use crate::domain::clock::Timestamp;
-use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber};
-use crate::domain::key::{ApiKey, KeyDigest};
-use crate::domain::lifecycle::FileState;
-use crate::domain::listing::ListPosition;
-use crate::domain::path::BlobKey;
-use crate::domain::provider::ProviderCode;
-use crate::domain::receipt::{Content, DeletedBy, RemovedBlob};
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
-use crate::domain::signature::SigningSecret;
-use crate::domain::signed_url::UploadPermit;
-use crate::domain::status::{Status, SyncStatus};
+use std::collections::BTreeMap;
 
-/// The state a change was decided from.
+use crate::domain::access::key::{ApiKey, KeyDigest};
+use crate::domain::access::scope::Scope;
+use crate::domain::access::signature::SigningSecret;
+use crate::domain::access::signed_url::UploadPermit;
+use crate::domain::file::lifecycle::FileState;
+use crate::domain::file::listing::ListPosition;
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::{Status, SyncStatus};
+use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber};
+use crate::domain::provider::ProviderCode;
+use crate::domain::provider::binding::Binding;
+use crate::domain::report::erasure::Era;
+use crate::domain::report::receipt::{Content, DeletedBy, RemovedBlob};
+use crate::domain::time::clock::Timestamp;
+
+/// The state from which a change was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// The record's version.
     pub version: u64,
     /// The record's whole state.
     pub state: FileState,
-    /// The record's blob: a move changes neither version nor, from one provider to another, the
-    /// state.
+    /// The record's blob. A move between two providers changes neither the version nor the state, but it
+    /// changes the blob.
     pub blob: BlobId,
-    /// The record's last edit, which changes nothing of the above.
+    /// The record's last edit. An edit keeps all other fields.
     pub edited_at: Option<Timestamp>,
 }
 
 impl Expected {
-    /// Takes the state that `record` shows.
+    /// Returns the state of `record`.
     pub fn of(record: &FileRecord) -> Self {
         Self {
             version: record.version,
@@ -46,53 +49,57 @@ impl Expected {
 pub struct ListedFiles {
     /// The files, in the order of the listing.
     pub records: Vec<FileRecord>,
-    /// The place to go on from; `None` if no file is left. There may be a place although fewer files
-    /// are shown than were asked for.
+    /// Where to continue. `None` if no file is left. A page can have fewer files than requested and still
+    /// have a next position.
     pub next: Option<ListPosition>,
 }
 
-/// The binding that placed an upload; the insert checks that it is still in force.
+/// The binding that decided the place of an upload. The insert checks that the binding is still valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindingSeen {
-    /// The organization's number; `None` if no binding can govern it.
+    /// The organization's number. `None` if the organization cannot have a binding.
     pub organization: Option<OrganizationNumber>,
     /// The active binding's provider and sync flag, if there was one.
     pub active: Option<(ProviderCode, bool)>,
 }
 
-/// Files to insert: one, or a whole batch. All or nothing.
+/// The files to insert: one file or a whole batch, all or none.
 #[derive(Debug, Clone)]
 pub struct InsertFiles {
-    /// The records, of one organization.
+    /// The records. All records belong to one organization.
     pub records: Vec<FileRecord>,
-    /// The binding that placed the files.
+    /// The binding that decided the place of the files.
     pub binding: BindingSeen,
-    /// The most bytes the organization may store, these files included.
+    /// The maximum bytes of the organization, including these files.
     pub quota_bytes: Option<u64>,
-    /// The most files the organization may store, these included.
+    /// The maximum number of files of the organization, including these files.
     pub quota_files: Option<u64>,
-    /// The reply to remember, committed with the records.
+    /// The reply to remember. The reply is committed with the records.
     pub idempotency: Option<IdempotencyEntry>,
-    /// The permit that the upload spends, committed with the records.
+    /// The permit that the upload uses up. This is committed with the records.
     pub permit: Option<UploadPermit>,
+    /// The era in which the work for these files began.
+    pub era: Era,
 }
 
-/// The outcome of an insert.
+/// The result of an insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inserted {
-    /// The records are in.
+    /// The records are stored.
     Done,
-    /// The placement does not hold any more: another binding is active, or the objects written to a
-    /// provider for these files were withdrawn. Place the files anew.
+    /// The place is no longer valid: another binding is active, or the objects of these files were withdrawn
+    /// at the provider. Decide the place again.
     PlacementStale,
-    /// The organization would store more than its quota; nothing was inserted.
+    /// The organization would exceed its quota of bytes. Nothing was inserted.
     OverQuota,
-    /// The organization would store more files than its quota; nothing was inserted.
+    /// The organization would exceed its quota of files. Nothing was inserted.
     OverFileQuota,
-    /// Another request committed the same idempotency key first; nothing was inserted.
+    /// Another request committed the same idempotency key first. Nothing was inserted.
     IdempotencyTaken,
-    /// The permit was spent before, or is not valid any more; nothing was inserted.
+    /// The permit was used before, or is no longer valid. Nothing was inserted.
     PermitSpent,
+    /// The organization was erased after the work began. Nothing was inserted.
+    Erased,
 }
 
 /// A secret that signs URLs.
@@ -100,14 +107,14 @@ pub enum Inserted {
 pub struct StoredSecret {
     /// The secret with its name.
     pub secret: SigningSecret,
-    /// The instant at which the secret was made.
+    /// The creation time of the secret.
     pub created_at: Timestamp,
-    /// The instant from which its URLs are refused; `None` for the one that signs.
+    /// The time at which its URLs expire. `None` for the secret that signs.
     pub valid_until: Option<Timestamp>,
 }
 
 impl StoredSecret {
-    /// Tests whether URLs of the secret are accepted at `now`.
+    /// Returns true if URLs of the secret are accepted at `now`.
     pub fn is_valid_at(&self, now: Timestamp) -> bool {
         self.valid_until.is_none_or(|end| now < end)
     }
@@ -116,252 +123,315 @@ impl StoredSecret {
 /// A remembered reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyEntry {
-    /// The organization whose key it is.
+    /// The organization of the idempotency key.
     pub organization: OrganizationId,
-    /// The key as the client sent it, with a prefix for the scope in which it is unique.
+    /// The idempotency key as the client sent it, with a prefix for its scope.
     pub key: String,
     /// A digest of the request's fields and items.
     pub fingerprint: [u8; 32],
-    /// The files the reply showed, in its order.
+    /// The files in the reply, in order.
     pub file_ids: Vec<FileId>,
     /// The reply's body.
     pub reply: Vec<u8>,
-    /// The instant from which the reply is forgotten.
+    /// The expiry time of the reply.
     pub expires_at: Timestamp,
 }
 
-/// A key as it is stored: with the digests of its text.
+/// A stored API key, with the digests of its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
     /// The key.
     pub key: ApiKey,
-    /// The digest of its text.
+    /// The digest of its secret.
     pub digest: KeyDigest,
-    /// The digest of its text before the last rotation, and the instant from which that is refused.
+    /// The digest of the previous secret, and the time at which it expires.
     pub former: Option<(KeyDigest, Timestamp)>,
 }
 
 /// A change of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChange {
-    /// Refuses the key from `at` on. The first revocation stands.
+    /// Revokes the key at `at`. If the key is already revoked, the first revocation stays.
     Revoke {
-        /// The present instant.
+        /// The current time.
         at: Timestamp,
     },
-    /// Gives the key other organizations.
+    /// Sets the organizations of the key.
     Narrow {
-        /// The organizations that the key reaches from now on.
+        /// The new organizations of the key.
         organizations: Scope,
     },
-    /// Gives the key another text.
+    /// Replaces the secret of the key.
     Rotate {
-        /// The digest of the new text.
+        /// The digest of the new secret.
         digest: KeyDigest,
-        /// The present instant.
+        /// The current time.
         at: Timestamp,
-        /// The instant from which the text before is refused.
+        /// The time at which the previous secret expires.
         former_until: Timestamp,
     },
 }
 
-/// The outcome of making or changing a key.
+/// The result of creating or changing a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyOutcome {
-    /// Done; carries the key as it is now, and the keys that made room for it.
+    /// Success, with the current key and the keys that it displaced.
     Done(Box<StoredKey>, Vec<KeyId>),
     /// No key has that id.
     Unknown,
-    /// The key is revoked, and stays so.
+    /// The key is revoked, and stays revoked.
     Revoked,
-    /// There are as many keys as there may be, all of them good.
+    /// The maximum number of keys is reached, and all of them are valid.
     Full,
 }
 
 /// A change of one file.
 #[derive(Debug, Clone)]
 pub struct UpdateFile {
-    /// The state the change was decided from.
+    /// The state from which the change was decided.
     pub expected: Expected,
-    /// The whole record as it shall be (same `file_id`; `organization_id`, `sub_system` and
-    /// `created_at` do not change).
+    /// The whole record after the change. `file_id`, `organization_id`, `sub_system` and `created_at` must
+    /// not change.
     pub next: FileRecord,
-    /// The present instant by the store's clock. The grace period of a deletion counts from here, and not
-    /// from the record's `updated_at`, which never goes back and so may lie ahead of the clock.
+    /// The current time of the store's clock. The grace period of a deletion counts from here. The grace
+    /// period does not count from the record's `updated_at`, which never goes back and can therefore be ahead
+    /// of the clock.
     pub now: Timestamp,
-    /// The old blob, to be removed later, if the change drops it.
+    /// The old blob, to be removed later, if the change replaces it.
     pub drop_blob: Option<DroppedBlob>,
-    /// As in [`InsertFiles::quota_bytes`]; checked if the change makes the file larger.
+    /// Like [`InsertFiles::quota_bytes`]. Checked if the change makes the file larger.
     pub quota_bytes: Option<u64>,
-    /// As in [`InsertFiles::binding`]; checked if given.
+    /// Like [`InsertFiles::binding`]. Checked if set.
     pub binding: Option<BindingSeen>,
-    /// The one who deletes the file, if the change does. The first deletion stands until it is taken back.
+    /// The caller that deletes the file, if the change is a deletion. The first deletion counts until the
+    /// file is restored.
     pub deleted_by: Option<DeletedBy>,
-    /// The part of `next` that is written.
+    /// The part of `next` to write.
     pub writes: Writes,
+}
+
+impl UpdateFile {
+    /// Returns true if the change restores a deleted file.
+    pub(crate) fn restores(&self) -> bool {
+        self.expected.state.is_deleted() && !self.next.state.is_deleted()
+    }
 }
 
 /// The part of a record that a change writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
-    /// All of it. The change is lost if the file was edited since it was decided.
+    /// The whole record. The change fails if the file was edited since it was decided.
     Record,
-    /// All but name, type, extension and custom metadata, which stay as they are by now, edited or not:
-    /// a move of bytes takes long, and an edit has nothing to do with it.
+    /// Everything except name, type, extension and custom metadata, which keep their current values. A move
+    /// of bytes takes long, and must not conflict with an edit.
     Bytes,
 }
 
-/// The outcome of an update.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Updated {
     /// The record is changed.
     Done,
-    /// The file is not in the expected state any more, or claimed by the purge, or gone.
+    /// The file is no longer in the expected state, is claimed by the purge, or no longer exists.
     Lost,
-    /// As [`Inserted::PlacementStale`].
+    /// Like [`Inserted::PlacementStale`].
     PlacementStale,
-    /// The organization would store more than its quota.
+    /// The organization would exceed its quota.
     OverQuota,
 }
 
-/// The outcome of creating or changing a binding.
+/// The result of creating or changing a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BindingOutcome {
-    /// Done; carries the binding as it is now.
+    /// Success, with the current binding.
     Done(Binding),
-    /// The organization has an active one already.
+    /// The organization already has an active binding.
     AlreadyActive,
-    /// The organization has no active one (and none to resume, if asked).
+    /// The organization has no active binding, or no binding to resume if that was requested.
     NoneActive,
-    /// Resuming would bring an inactive or unknown provider back; carries its code.
+    /// Resuming would activate an inactive or unknown provider, with this code.
     ProviderInactive(ProviderCode),
 }
 
-/// A claim's terms. Until the lease ends, no run but its owner is given the same rows; after it
-/// they can be claimed again.
+/// The terms of a claim. Until the lease ends, only its owner gets the same rows. After that, the rows can be
+/// claimed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease<'a> {
-    /// The run that claims: each run has a name of its own.
+    /// The unique name of the run that claims.
     pub owner: &'a str,
-    /// The instant of the claim: rows that wait for a later one are not due.
+    /// The time of the claim. Rows with a later due time are not claimed.
     pub now: Timestamp,
     /// The end of the lease.
     pub until: Timestamp,
 }
 
-/// A deleted file claimed for removal.
+/// The kind of claimed work. All claims of one owner have one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claims {
+    /// Deleted files to purge.
+    Purges,
+    /// Dropped blobs to remove.
+    Dropped,
+    /// Files to copy.
+    Syncs,
+}
+
+/// The deleted files that a purge can claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueFiles<'a> {
+    /// The latest deletion mark of a due file: the end of its grace period. A file that was claimed before is
+    /// always due, because a restore is no longer possible.
+    pub marked_before: Timestamp,
+    /// Only files of this organization are due. `None` means all organizations.
+    pub organization: Option<&'a OrganizationId>,
+}
+
+impl DueFiles<'_> {
+    /// Selects the files of all organizations with a mark at or before `marked_before`.
+    pub fn marked_before(marked_before: Timestamp) -> Self {
+        Self { marked_before, organization: None }
+    }
+}
+
+/// A deleted file, claimed for removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgeClaim {
     /// The file.
     pub record: FileRecord,
-    /// The blobs that the file dropped and whose bytes were not found absent yet.
+    /// The replaced blobs of the file without a confirmed absence.
     pub dropped: Vec<DroppedBlob>,
     /// The number of failed removals so far.
     pub attempts: u32,
 }
 
-/// A claimed file whose bytes are confirmed absent.
+/// A claimed file with bytes that are confirmed absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purged {
     /// The file.
     pub file_id: FileId,
-    /// The blobs that were found absent.
+    /// The blobs with a confirmed absence.
     pub removed: Vec<RemovedBlob>,
 }
 
 impl Purged {
-    /// Describes a file of which no blob is to be noted.
+    /// Describes a file without removed blobs to record.
     #[cfg(test)]
     pub(crate) fn of(file_id: FileId) -> Self {
         Self { file_id, removed: Vec::new() }
     }
 }
 
-/// Counts of deleted files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The numbers of deleted files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PurgeBacklog {
-    /// TEMP files that have expired but are not marked yet.
+    /// Expired TEMP files without a deletion mark.
     pub expired: u64,
-    /// Marked files whose grace period is over.
+    /// Marked files after their grace period, and files that a run has claimed.
     pub due: u64,
-    /// The bytes of the due files.
+    /// The size of the due files, in bytes.
     pub due_bytes: u64,
-    /// Marked files still within their grace period.
+    /// The due files by holder.
+    pub due_at: BTreeMap<ProviderCode, u64>,
+    /// Marked files within their grace period.
     pub waiting: u64,
-    /// Dropped blobs whose grace period is over.
+    /// The size of the waiting files, in bytes.
+    pub waiting_bytes: u64,
+    /// The earliest mark of a waiting file.
+    pub first_mark: Option<Timestamp>,
+    /// Dropped blobs after their grace period.
     pub due_blobs: u64,
 }
 
-/// A blob that no record refers to any more, waiting for its removal.
+impl PurgeBacklog {
+    /// Adds due files of `holder`, and their bytes.
+    pub(super) fn add_due(&mut self, holder: ProviderCode, (files, bytes): (u64, u64)) {
+        self.due += files;
+        self.due_bytes += bytes;
+        if files > 0 {
+            *self.due_at.entry(holder).or_default() += files;
+        }
+    }
+
+    /// Adds waiting files, their bytes, and their first mark in milliseconds.
+    pub(super) fn add_waiting(&mut self, (files, bytes): (u64, u64), first_mark: Option<i64>) {
+        self.waiting += files;
+        self.waiting_bytes += bytes;
+        let marks = first_mark.map(Timestamp::from_millis).into_iter().chain(self.first_mark);
+        self.first_mark = marks.min();
+    }
+}
+
+/// A blob without a record, waiting for its removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedBlob {
-    /// The file the blob belonged to.
+    /// The file to which the blob belonged.
     pub file_id: FileId,
-    /// The provider that holds the blob.
+    /// The provider with the blob.
     pub provider: ProviderCode,
     /// The blob's key.
     pub key: BlobKey,
-    /// The bytes; `None` for a write that broke off.
+    /// The bytes. `None` for an interrupted write.
     pub content: Option<Content>,
     /// The end of the blob's grace period.
     pub not_before: Timestamp,
 }
 
-/// A dropped blob that is due.
+/// A dropped blob, due for removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueBlob {
-    /// The id of the row. An engine may give it to another blob later: the row is known by id and key.
+    /// The id of the row. An engine can reuse it later for another blob, so id and key together identify the
+    /// row.
     pub id: i64,
     /// The blob.
     pub blob: DroppedBlob,
     /// The number of failed removals so far.
     pub attempts: u32,
-    /// The run that has claimed the blob, where the engine keeps claims.
+    /// The run that has claimed the blob, if the engine stores claims.
     pub owner: Option<String>,
 }
 
-/// A file claimed for a copy to its organization's provider.
+/// A file, claimed for a copy to its organization's provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncClaim {
-    /// The file, SYNCING by now.
+    /// The file. The claimed file is SYNCING.
     pub record: FileRecord,
-    /// The provider to copy to.
+    /// The target provider.
     pub target: ProviderCode,
-    /// The key of the copy, which is noted as a [`WriteIntent`].
+    /// The key of the copy. The key is recorded as a [`WriteIntent`].
     pub key: BlobKey,
     /// The number of failed attempts so far.
     pub attempts: u32,
 }
 
-/// The fate of a file whose copy failed.
+/// The next step of a file after a failed copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFailure {
-    /// Another attempt, not before the instant; the failed one counts.
+    /// Another attempt, not before this time. The failed attempt counts.
     Postpone(Timestamp),
-    /// Another attempt, not before the instant; the failed one does not count, because the fault was
-    /// the provider's and met every file alike.
+    /// Another attempt, not before this time. The failed attempt does not count, because the provider was at
+    /// fault for all files.
     Excuse(Timestamp),
-    /// No further attempt: the file is FAILED.
+    /// No further attempt. The file is FAILED.
     GiveUp,
 }
 
-/// Files by sync status.
+/// The number of files in each sync status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SyncCounts {
     /// Files that need no copy.
     pub none: u64,
     /// Files that wait for their copy.
     pub pending: u64,
-    /// Files that are being copied.
+    /// Files with a running copy.
     pub syncing: u64,
-    /// Files that were copied.
+    /// Copied files.
     pub synced: u64,
-    /// Files whose last attempt failed.
+    /// Files with no attempts left.
     pub failed: u64,
 }
 
 impl SyncCounts {
-    /// Returns the count of `status`, to be set.
+    /// Returns a mutable reference to the count of `status`.
     pub(crate) fn of_mut(&mut self, status: SyncStatus) -> &mut u64 {
         match status {
             SyncStatus::None => &mut self.none,
@@ -373,32 +443,31 @@ impl SyncCounts {
     }
 }
 
-/// An object about to be written to a provider under a key of its own. The intent is committed
-/// before the object's first byte leaves, so that neither a failure nor a crash can leave the
-/// object there for ever.
+/// A planned object at a provider, under a new key. The intent is committed before the
+/// first byte is sent. A failure or a crash can therefore not leave the object there forever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteIntent {
-    /// The file the object is for.
+    /// The file of the object.
     pub file_id: FileId,
-    /// The provider to write to.
+    /// The target provider.
     pub provider: ProviderCode,
     /// The object's key.
     pub key: BlobKey,
-    /// The instant of the intent.
+    /// The time of the intent.
     pub begun_at: Timestamp,
-    /// The run that writes the object and renews the intent; `None` for a request, which ends within
-    /// its deadline. The note ends with the server of either.
+    /// The run that writes the object and renews the intent. `None` for a request, which ends within its
+    /// deadline. The intent ends with the server of either.
     pub owner: Option<String>,
 }
 
 /// Files of one organization at one provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
-    /// The provider that holds the bytes.
+    /// The provider with the bytes.
     pub provider: ProviderCode,
     /// The files' status.
     pub status: Status,
-    /// The number of files, deleted ones left out.
+    /// The number of files, without deleted files.
     pub files: u64,
     /// The size of the files, in bytes.
     pub bytes: u64,

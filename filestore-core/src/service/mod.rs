@@ -1,278 +1,268 @@
-//! The use cases: what an application does with a store, one file each.
+//! The use cases of a store, grouped by subject.
 //!
-//! [`FileStore`] is the facade: cheap to clone, safe to share. A use case reads the record, lets the
-//! lifecycle decide, makes bytes durable, commits once, and leaves the rest to redo.
-//!
-//! # Taking back
-//! Six verbs, each with one meaning, here and in the strata below:
-//!
-//! | verb | is said of |
+//! | module | contains |
 //! |---|---|
-//! | discard | staged bytes that no record will name |
-//! | withdraw | an object at a provider that no record will refer to |
-//! | release | a claim or a lease, given back as if it had never been made |
-//! | postpone | a failed piece of work, to a later time |
-//! | forget | an entry in memory or in a cache |
-//! | cancel | work under way |
+//! | `opening` | opening a store: database, recovery, configuration changes |
+//! | `uploads` | new files, from the first byte to the commit and the final name |
+//! | `files` | stored files: reading, listing, changing, deleting, pictures, receipts |
+//! | `access` | API keys and signed URLs |
+//! | `providers` | bindings, objects at providers, moves between providers |
+//! | `work` | registers and signals of background work |
+//!
+//! [`FileStore`] is the facade. It is cheap to clone and safe to share. Its methods return handles, which
+//! borrow the store. Each module defines its handles, and the struct in [`Inner`] that owns its state.
+//!
+//! A use case runs in five steps. The use case reads the record, lets the lifecycle decide, flushes the bytes
+//! to disk, commits once, and leaves the rest to a redo.
+//!
+//! # Verbs
+//! These six verbs have one meaning each, here and in all lower layers:
+//!
+//! | verb | meaning |
+//! |---|---|
+//! | discard | remove staged bytes that no record will name |
+//! | withdraw | remove an object at a provider that no record will refer to |
+//! | release | give back a claim or a lease, as if it had never been made |
+//! | postpone | move failed work to a later time |
+//! | forget | remove an entry from memory or from a cache |
+//! | cancel | stop running work |
 //!
 //! # Cancellation
-//! A future that is dropped before its commit is queued leaves nothing: staged bytes are discarded,
-//! objects at a provider withdrawn. From then on a use case runs in a task of its own, so that a
-//! caller that goes away cannot part a record from its bytes.
+//! If a caller drops a future before its commit is queued, the use case leaves no trace. Staged bytes are
+//! discarded, and objects at a provider are withdrawn. After that, the use case runs in its own task. A
+//! caller that disconnects can therefore not separate a record from its bytes.
 
+pub(crate) mod opening;
+pub(crate) mod uploads;
+pub(crate) mod files;
+pub(crate) mod access;
+pub(crate) mod providers;
+pub(crate) mod work;
 mod request;
-mod open;
-mod external_database;
-mod last_used;
-mod reload;
-pub(crate) mod recovery;
-pub(crate) mod unflushed;
 mod settled;
-mod placement;
-mod upload;
-mod arrived;
-mod staged;
-mod commit;
-mod uncommitted;
-mod publish;
-mod idempotency;
-mod quota;
-mod put_back;
-mod signing;
-mod permits;
-mod change;
-mod read;
-mod listing;
-mod variant;
-mod sheet;
-mod delete;
-mod destinations;
-mod receipts;
-mod bindings;
-mod keys;
-mod key_ring;
-mod providers;
-mod overview;
-mod provider_identity;
-pub(crate) mod cloud_write;
-pub(crate) mod relocate;
-pub(crate) mod migrations;
-pub(crate) mod checks;
-mod traffic;
-pub(crate) mod wake;
-pub(crate) mod at_work;
-pub(crate) mod under_way;
-mod secrets;
 
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
-use crate::domain::clock::{Clock, Timestamp};
+use crate::domain::access::scope::Scope;
 use crate::domain::config::StoreConfig;
-use crate::domain::damage::Damage;
 use crate::domain::error::Result;
+use crate::domain::file::damage::Damage;
 use crate::domain::id::StoreId;
-use crate::domain::leap::{LeapGuard, Pace};
-use crate::domain::provider::ProviderCode;
-use crate::domain::provider_health::ProviderHealth;
+use crate::domain::provider::health::ProviderHealth;
+use crate::domain::time::clock::{Clock, Timestamp};
 use crate::metadata::Metadata;
-use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
-use crate::variant::VariantEngine;
-use crate::variant::convert::Converters;
+use crate::storage::{BlobStores, DataDir, ProviderRegistry};
 
-use self::at_work::AtWork;
-use self::checks::Checks;
-use self::last_used::Standing;
-use self::migrations::Migrations;
-use self::publish::PublishQueue;
-use self::traffic::Traffic;
-use self::wake::Wake;
+use self::access::Access;
+use self::files::variant::Pictures;
+use self::opening::last_used::Settled;
+use self::uploads::state::UploadState;
+use self::work::background::Background;
+use self::work::destinations::Destinations;
 
 pub use crate::storage::ByteStream;
-pub use bindings::Bindings;
-pub use change::Changed;
+pub use access::keys::Keys;
+pub use access::secrets::{Recency, SharedStore};
+pub use access::signing::Signing;
+pub use files::Files;
+pub use files::change::Changed;
+pub use files::listing::{FilePage, ListRequest};
+pub use files::organizations::{Page, PageRequest};
+pub use files::read::Opened;
+pub use files::receipts::Receipts;
+pub use files::serving::ServedFiles;
+pub use files::variant::VariantRequest;
 #[cfg(feature = "postgres")]
-pub(crate) use external_database::postgres_options;
-pub use idempotency::IdempotencyGuard;
-pub use keys::Keys;
-pub use listing::{FilePage, ListRequest};
-pub use open::FileStoreBuilder;
+pub(crate) use opening::external_database::postgres_options;
+pub use opening::open::FileStoreBuilder;
 #[cfg(feature = "postgres")]
-pub(crate) use open::MARKED;
-pub use permits::PermitGuard;
-pub use quota::QuotaReservation;
-pub use read::Opened;
-pub use receipts::Receipts;
-pub use reload::Reloaded;
+pub(crate) use opening::open::MARKED;
+pub use opening::reload::Reloaded;
+pub use providers::bindings::Bindings;
 pub use request::{
     BatchItem, Change, Edit, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
     Replacement, Uploaded,
 };
-pub use secrets::Recency;
-pub use signing::Signing;
-pub use upload::Uploads;
-pub use variant::VariantRequest;
+pub use uploads::claims::{ReplacementClaims, UploadClaims};
+pub use uploads::idempotency::IdempotencyKey;
+pub use uploads::session::UploadSession;
+pub use uploads::upload::Uploads;
 
-/// The health of what a store stands on.
+/// The health of the database and the storage of a store.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Health {
-    /// The database's answer to a ping.
+    /// The result of a ping to the database.
     pub database: Result<()>,
-    /// The answer of the disk, which was written to and read from.
+    /// The result of a test on the disk. The test writes a byte and reads the byte.
     pub storage: Result<()>,
 }
 
 impl Health {
-    /// Returns true if all parts work.
+    /// Returns true if database and storage work.
     pub fn is_good(&self) -> bool {
         self.database.is_ok() && self.storage.is_ok()
     }
 }
 
-/// A store of files. Cheap to clone; all clones are the same store.
+/// A store of files. Cheap to clone: all clones are the same store.
 ///
 /// ```no_run
-/// use filestore_core::service::NewUpload;
-/// use filestore_core::{FileStore, domain::scope::Scope};
+/// use filestore_core::{FileStore, NewUpload, Scope, Workers};
 ///
 /// # async fn example() -> filestore_core::Result<()> {
 /// let store = FileStore::open("./files").await?;
+/// let workers = Workers::start(&store);
+///
 /// let upload = NewUpload::new("42".parse()?, "gallery".parse()?).with_name("hello.txt");
 /// let record = store.upload(upload, &b"hello"[..]).await?;
-/// let bytes = store.read(record.file_id, &Scope::All).await?;
-/// assert_eq!(bytes, "hello");
+///
+/// // A scope names the organizations whose files a caller may see.
+/// let scope = Scope::Organizations(vec!["42".parse()?]);
+/// let files = store.scoped(&scope);
+/// assert_eq!(files.read(record.file_id).await?, "hello");
+/// files.delete(record.file_id).await?;
+///
+/// workers.stop(std::time::Duration::from_secs(30)).await;
 /// store.close().await;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Handles
+///
+/// Most calls belong to a handle, which borrows the store:
+///
+/// | for | call |
+/// |---|---|
+/// | files: read, list, change, delete, pictures | [`scoped`](Self::scoped) |
+/// | uploads in steps | [`uploads`](Self::uploads); [`upload`](Self::upload) does all steps |
+/// | URLs that work without a key | [`signing`](Self::signing) |
+/// | providers of new files | [`bindings`](Self::bindings) |
+/// | API keys | [`keys`](Self::keys) |
+/// | keys of purge receipts | [`receipts`](Self::receipts) |
+/// | purge, sync, migration, checks, backups | [`admin`](Self::admin) |
+/// | serving files over a network | [`serving`](Self::serving) |
+/// | several servers on one store | [`shared`](Self::shared) |
 #[derive(Clone)]
 pub struct FileStore {
     inner: Arc<Inner>,
 }
 
+/// The parts of a store. Each part owns the state of one module.
 pub(crate) struct Inner {
     pub(crate) clock: Clock,
-    /// The instant at which the store was opened.
+    /// The time at which the store was opened.
     pub(crate) opened_at: Timestamp,
     /// The configuration, which [`FileStore::reload`] replaces.
     config: RwLock<Arc<StoreConfig>>,
     pub(crate) dir: DataDir,
     pub(crate) metadata: Arc<dyn Metadata>,
     pub(crate) stores: BlobStores,
-    pub(crate) variants: VariantEngine,
-    pub(crate) converters: Arc<Converters>,
-    pub(crate) publishing: Arc<PublishQueue>,
-    /// Wakes the lanes of the purge.
-    pub(crate) purge_wanted: Wake,
-    /// The runs of the purge that may have claimed files.
-    pub(crate) purging: AtWork,
-    /// Wakes the lanes of the sync.
-    pub(crate) sync_wanted: Wake,
-    /// Compares the clocks before anything is removed that is due.
-    pub(crate) leap_guard: LeapGuard,
-    /// Counters of what was copied to and between providers since the store was opened.
-    pub(crate) traffic: Traffic,
-    /// The migrations under way, by organization.
-    pub(crate) migrations: Migrations,
-    /// The checks under way.
-    pub(crate) checks: Checks,
-    /// The right of this opener to run the work of the background.
-    pub(crate) standing: Standing,
-    /// The backend of LOCAL that the store's owner used, if it is not the one in use here.
-    missing_backend: Option<ProviderCode>,
-    /// The beginning of the last flush of everything, where uploads are not flushed one by one.
+    pub(crate) pictures: Pictures,
+    pub(crate) uploads: UploadState,
+    pub(crate) access: Arc<Access>,
+    pub(crate) background: Background,
+    pub(crate) destinations: Destinations,
+    /// The opener's rights to run background work.
+    pub(crate) opener: Settled,
+    /// The start of the last complete flush, if uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
-    keys: key_ring::KeyRing,
-    /// The version of `keys` and `signing`, where other servers may change them.
-    loaded_secrets: secrets::LoadedSecrets,
-    idempotency: Arc<idempotency::KeysInUse>,
-    permits: Arc<permits::PermitsInUse>,
-    quota: Arc<quota::Ledger>,
-    /// The secrets that sign URLs.
-    signing: signing::SigningSecrets,
-    /// Lets one change of the keys that sign receipts run at a time.
-    receipt_keys: tokio::sync::Mutex<()>,
-    /// The instant up to which it is known what other servers have removed; `None` before the first look.
-    pub(crate) removals_seen: tokio::sync::Mutex<Option<Timestamp>>,
-    /// Held while what is remembered of directories of snapshots changes.
-    destinations: tokio::sync::Mutex<()>,
-    /// Turns of those that look at destinations of backups.
-    destination_looks: Arc<tokio::sync::Semaphore>,
-    /// The room for bytes that are staged without a commit.
-    staged: Arc<StagedLedger>,
 }
 
 impl Inner {
-    /// Returns the present instant by the store's clock.
+    /// Returns the current time of the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Returns the configuration as it is now. A use case that asks twice may get two answers.
+    /// Returns the current configuration. Two calls in one use case can return different values.
     pub(crate) fn config(&self) -> Arc<StoreConfig> {
         Arc::clone(&self.config.read())
     }
 }
 
 impl FileStore {
-    /// Reports the damage that was met since the store was opened: rows that cannot be read, and
-    /// live records without bytes. Both are passed over; an operator has to repair them.
+    /// Returns the files of the organizations in `scope`. Other files are `NotFound`, like unknown ids.
+    ///
+    /// For example, a request of organization 42 works on `Scope::Organizations(vec!["42".parse()?])`. Your own
+    /// jobs work on [`Scope::All`].
+    pub fn scoped<'a>(&'a self, scope: &'a Scope) -> Files<'a> {
+        Files::of(self, scope)
+    }
+
+    /// Returns the single steps of a read, for a program that serves files. Callers can access the files in
+    /// `scope`.
+    pub fn serving<'a>(&'a self, scope: &'a Scope) -> ServedFiles<'a> {
+        ServedFiles::of(self.scoped(scope))
+    }
+
+    /// Returns the API keys. A server checks its callers with these keys.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys::of(&self.inner.access)
+    }
+
+    /// Returns the secrets that sign URLs. [`Files::sign`] signs a URL to read a file.
+    pub fn signing(&self) -> Signing<'_> {
+        Signing::of(self)
+    }
+
+    /// Returns the keys that sign purge receipts. [`Files::receipt`] makes a receipt.
+    pub fn receipts(&self) -> Receipts<'_> {
+        Receipts::of(self)
+    }
+
+    /// Returns the bindings: the provider that stores the new files of an organization.
+    pub fn bindings(&self) -> Bindings<'_> {
+        Bindings::of(self)
+    }
+
+    /// Returns the exchange with other servers that share this store.
+    pub fn shared(&self) -> SharedStore<'_> {
+        SharedStore::of(&self.inner.access)
+    }
+
+    /// Returns the damage found since the store was opened: unreadable rows, and live records without bytes.
+    /// The store skips both. An operator must repair them.
     pub fn damage(&self) -> Damage {
-        let missing_blobs = self.inner.publishing.missing.lock().len() as u64;
+        let missing_blobs = self.inner.uploads.publishing.missing.lock().len() as u64;
         Damage { missing_blobs, ..self.inner.metadata.damage() }
     }
 
-    /// Tells if what is due may be removed now: not while the wall clock has leapt forward and is not
-    /// trusted yet. Says so in the log.
-    pub(crate) fn may_remove(&self) -> bool {
-        let pace = self.inner.leap_guard.look(&self.inner.clock);
-        match pace {
-            Pace::Leapt(millis) => tracing::warn!(
-                by_secs = millis / 1000,
-                settle_secs = self.inner.config().clock_settle.as_secs(),
-                "the clock leapt forward: nothing is expired or removed until it is back or has settled"
-            ),
-            Pace::Settled => tracing::info!("the clock has settled: what is due is removed again"),
-            Pace::Steady | Pace::Unsettled => {}
-        }
-        pace.may_remove()
-    }
-
-    /// Returns the id of the store, which its data directory is marked with.
+    /// Returns the id of the store. The same id marks the data directory.
     pub fn id(&self) -> StoreId {
         self.inner.metadata.store_id()
     }
 
-    /// Returns the configuration as it is now; see [`reload`](Self::reload).
+    /// Returns the current configuration. [`reload`](Self::reload) replaces it.
     pub fn config(&self) -> Arc<StoreConfig> {
         self.inner.config()
     }
 
-    /// Returns the data directory that the store holds.
+    /// Returns the data directory of the store.
     pub fn data_dir(&self) -> &DataDir {
         &self.inner.dir
     }
 
-    /// Returns the providers that the store knows now; see [`reload`](Self::reload).
+    /// Returns the current providers. [`reload`](Self::reload) replaces them.
     pub fn providers(&self) -> Arc<ProviderRegistry> {
         self.inner.stores.providers()
     }
 
-    /// Returns the present instant by the store's clock.
+    /// Returns the current time of the store's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.now()
     }
 
-    /// Describes how the providers of location CLOUD answer: their circuit breakers, with the last
-    /// error of each.
+    /// Returns the health of each provider of location CLOUD: its circuit breaker and its last error.
     pub fn provider_health(&self) -> Vec<ProviderHealth> {
         self.providers().health()
     }
 
-    /// Checks that the database answers and that the storage takes and gives back a byte.
+    /// Checks that the database answers, and that the storage can write and read a byte.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) {
@@ -288,18 +278,13 @@ impl FileStore {
         Health { database, storage }
     }
 
-    /// Resolves when the database met a fault after which the process must end and start again.
-    pub async fn poisoned(&self) -> String {
-        self.inner.metadata.poisoned().await
-    }
-
-    /// Finishes queued writes and closes the database. Other clones fail from then on.
+    /// Finishes queued writes and closes the database. Calls on other clones then fail.
     pub async fn close(&self) {
-        self.inner.publishing.idle().await;
-        if let Err(error) = self.note_key_uses().await {
+        self.inner.uploads.publishing.idle().await;
+        if let Err(error) = self.inner.access.note_key_uses().await {
             tracing::warn!(error = %error.chain(), "the last uses of keys were not written");
         }
-        if let Err(error) = unflushed::flush_at_end(self).await {
+        if let Err(error) = opening::unflushed::flush_at_end(self).await {
             tracing::warn!(error = %error.chain(), "not everything was flushed: the next start compares the files");
         }
         self.inner.metadata.close().await;

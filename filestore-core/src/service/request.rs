@@ -1,18 +1,15 @@
-//! Requests: what an application hands in with an upload, a batch or a change, and what it gets back.
+//! Requests of an application for an upload, a batch or a change, and their results.
 
-use crate::domain::clock::Timestamp;
-use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::custom_metadata::CustomMetadata;
+use crate::domain::file::media;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::reply::StoredReply;
 use crate::domain::id::{OrganizationId, Sha256, SubSystem};
-use crate::domain::media;
-use crate::domain::record::FileRecord;
-use crate::domain::reply::StoredReply;
-use crate::domain::signed_url::UploadPermit;
-use crate::storage::StagedBlob;
+use crate::domain::patch::{MetadataPatch, Patch};
+use crate::domain::time::clock::Timestamp;
 
-use super::idempotency::IdempotencyGuard;
-
-/// A file to upload: everything but its bytes.
+/// A file to upload, without its bytes.
 ///
 /// ```
 /// use filestore_core::NewUpload;
@@ -28,21 +25,17 @@ use super::idempotency::IdempotencyGuard;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewUpload {
-    /// The organization that the file belongs to.
+    /// The organization of the file.
     pub organization_id: OrganizationId,
-    /// The part of the application that the file belongs to.
+    /// The sub-system of the file: an area of your application, for example `invoices`.
     pub sub_system: SubSystem,
-    /// The file's name and type, as far as they were given.
+    /// The file's name and type, if the caller gave them.
     pub given: GivenName,
-    /// True for a TEMP file: local only, expires.
+    /// True for a TEMP file, which stays local and expires.
     pub temp: bool,
-    /// The digest that the bytes must have.
+    /// The expected digest of the bytes. An upload of other bytes fails.
     pub sha256: Option<Sha256>,
-    /// The claim on an idempotency key, which makes the upload safe to send twice.
-    pub idempotency: Option<IdempotencyGuard>,
-    /// The permit of a signed URL, which the upload spends.
-    pub permit: Option<UploadPermit>,
-    /// The object that the application keeps with the file.
+    /// The custom metadata: JSON that your application keeps with the file.
     pub metadata: CustomMetadata,
 }
 
@@ -55,20 +48,18 @@ impl NewUpload {
             given: GivenName::default(),
             temp: false,
             sha256: None,
-            idempotency: None,
-            permit: None,
             metadata: CustomMetadata::default(),
         }
     }
 
-    /// Sets the file's name; see [`GivenName::name`].
+    /// Sets the file's name. [`GivenName::name`] has the rules.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.given.name = Some(name.into());
         self
     }
 
-    /// Sets the file's media type; see [`GivenName::mime_type`].
+    /// Sets the file's media type. [`GivenName::mime_type`] has the rules.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.given.mime_type = Some(mime_type.into());
@@ -82,62 +73,48 @@ impl NewUpload {
         self
     }
 
-    /// Sets the object that the application keeps with the file.
+    /// Sets the custom metadata of the file.
     #[must_use]
     pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// Makes the file TEMP: local only, expires.
+    /// Makes the file TEMP: it stays local and expires.
     #[must_use]
     pub fn temp(mut self) -> Self {
         self.temp = true;
         self
     }
 
-    /// Sets the digest that the bytes must have.
+    /// Sets the expected digest. An upload of other bytes fails.
     #[must_use]
     pub fn with_sha256(mut self, sha256: Sha256) -> Self {
         self.sha256 = Some(sha256);
         self
     }
-
-    /// Makes the upload safe to send twice.
-    #[must_use]
-    pub fn with_idempotency(mut self, guard: IdempotencyGuard) -> Self {
-        self.idempotency = Some(guard);
-        self
-    }
-
-    /// Lets the upload spend the permit of a signed URL.
-    #[must_use]
-    pub fn with_permit(mut self, permit: UploadPermit) -> Self {
-        self.permit = Some(permit);
-        self
-    }
 }
 
-/// The name and type of a file, as far as they were given.
+/// The name and media type of a file, if the caller gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GivenName {
-    /// The name the user gave; see [`media::check_name`].
+    /// The name that the user gave. [`media::check_name`] has the rules.
     pub name: Option<String>,
-    /// The media type the user gave; see [`media::check_mime_type`].
+    /// The media type that the user gave. [`media::check_mime_type`] has the rules.
     pub mime_type: Option<String>,
-    /// Hints of the transport, for what the user did not give.
+    /// Hints from the transport. The hints apply if the user gave no name or type.
     pub hints: PartHints,
 }
 
 impl GivenName {
-    /// Gives a file the name `name` and no type.
+    /// Returns a `GivenName` with this name and without a type.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..Self::default() }
     }
 
-    /// Refuses a name of more than `name_chars` characters or with control characters, and a media
-    /// type that is none, with `InvalidField`.
+    /// Returns `InvalidField` for a name with more than `name_chars` characters or with control characters,
+    /// and for an invalid media type.
     pub(super) fn check(&self, name_chars: usize) -> Result<()> {
         check_given(self.name.as_deref(), self.mime_type.as_deref(), name_chars)
     }
@@ -150,39 +127,30 @@ fn check_given(name: Option<&str>, mime_type: Option<&str>, name_chars: usize) -
     mime_type.map_or(Ok(()), |mime| media::check_mime_type("mime_type", mime))
 }
 
-/// Hints of the transport about a file, used where the user gave no name or type.
+/// Hints from the transport about a file. The hints apply if the user gave no name or type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartHints {
-    /// The part's file name, percent-decoded; see [`media::name_from_part`].
+    /// The file name of the multipart part, percent-decoded. [`media::name_from_part`] interprets it.
     pub file_name: Option<String>,
-    /// The media type in the part's Content-Type.
+    /// The media type from the part's Content-Type.
     pub content_type: Option<String>,
 }
 
-/// The properties that the items of a batch share.
+/// The common properties of all items in a batch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewBatch {
-    /// The organization that the files belong to.
+    /// The organization of the files.
     pub organization_id: OrganizationId,
-    /// The part of the application that the files belong to.
+    /// The sub-system of the files: an area of your application, for example `invoices`.
     pub sub_system: SubSystem,
-    /// The claim on an idempotency key, which makes the batch safe to send twice.
-    pub idempotency: Option<IdempotencyGuard>,
 }
 
 impl NewBatch {
-    /// Describes a batch without an idempotency key.
+    /// Describes a batch.
     pub fn new(organization_id: OrganizationId, sub_system: SubSystem) -> Self {
-        Self { organization_id, sub_system, idempotency: None }
-    }
-
-    /// Makes the batch safe to send twice.
-    #[must_use]
-    pub fn with_idempotency(mut self, guard: IdempotencyGuard) -> Self {
-        self.idempotency = Some(guard);
-        self
+        Self { organization_id, sub_system }
     }
 }
 
@@ -190,11 +158,11 @@ impl NewBatch {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// The item's number, named in errors. Items are answered in ascending order.
+    /// The item's number. Errors contain the number, and results have the order of these numbers.
     pub index: u32,
-    /// The file's name and type, as far as they were given.
+    /// The file's name and type, if the caller gave them.
     pub given: GivenName,
-    /// The object that the application keeps with the file.
+    /// The custom metadata: JSON that your application keeps with the file.
     pub metadata: CustomMetadata,
 }
 
@@ -204,7 +172,7 @@ impl BatchItem {
         Self { index, ..Self::default() }
     }
 
-    /// Sets the object that the application keeps with the file.
+    /// Sets the custom metadata of the file.
     #[must_use]
     pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
         self.metadata = metadata;
@@ -219,109 +187,160 @@ impl BatchItem {
     }
 }
 
-/// The outcome of an upload: of one file (`T` is its record) or of a batch (`T` is a list).
+/// The result of an upload. `T` is the record of one file, or the list of records of a batch.
 #[derive(Debug, Clone)]
 pub enum Uploaded<T> {
-    /// The record or records as they were committed, in the order of the items.
+    /// The committed record, or the committed records in the order of the items.
     New(T),
     /// The reply to an earlier request with the same idempotency key and content.
     Replayed(StoredReply),
 }
 
-/// A change of a file.
+/// A change of a file that keeps its bytes. To replace the bytes, use a [`Replacement`].
 #[derive(Debug)]
 pub enum Change {
-    /// A TEMP file becomes THUMBNAIL.
+    /// Turns a TEMP file into a THUMBNAIL.
     MakeThumbnail,
-    /// A file of any status becomes READY, with new bytes if given.
-    MakeReady(Option<Replacement>),
-    /// The file gets new bytes and keeps its status.
-    Replace(Replacement),
-    /// The file keeps its bytes and gets another name, type or custom metadata.
+    /// Makes a file of any status READY.
+    MakeReady,
+    /// Changes the file's name, type or custom metadata.
     Edit(Edit),
 }
 
-/// Another name, type or custom metadata for a file, whose bytes and version stay. What is `None` stays
-/// as it is.
+/// A change of a file's name, type or custom metadata, with the rules of a JSON merge patch (RFC 7396). Bytes
+/// and version stay the same. The default changes no field.
 ///
 /// ```
-/// use filestore_core::Edit;
+/// use filestore_core::{Edit, Patch};
 ///
-/// let edit = Edit::default().with_name("invoice-7.pdf").with_mime_type("application/pdf");
-/// assert_eq!(edit.metadata, None);
+/// # fn main() -> filestore_core::Result<()> {
+/// let edit = Edit::default()
+///     .with_name("invoice-7.pdf")
+///     .with_metadata(r#"{"paid": true, "draft": null}"#.parse()?);
+/// assert_eq!(edit.mime_type, Patch::Keep);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Edit {
-    /// The new name; see [`media::check_name`]. The extension is that of the new name.
-    pub name: Option<String>,
-    /// The new media type; see [`media::check_mime_type`]. A new name alone changes no type.
-    pub mime_type: Option<String>,
-    /// The whole new object, in the place of the old one.
-    pub metadata: Option<CustomMetadata>,
+    /// The new name. [`media::check_name`] has the rules. If you clear the name, the file's id becomes the
+    /// name. The extension follows the name.
+    pub name: Patch<String>,
+    /// The new media type. [`media::check_mime_type`] has the rules. If you clear the type, the store detects
+    /// it from the bytes, or else from the name. A new name alone does not change the type.
+    pub mime_type: Patch<String>,
+    /// The change of single members in the custom metadata. If you clear the metadata, all members are
+    /// removed.
+    pub metadata: Patch<MetadataPatch>,
 }
 
 impl Edit {
     /// Sets the new name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.name = Patch::Set(name.into());
         self
     }
 
     /// Sets the new media type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
+        self.mime_type = Patch::Set(mime_type.into());
         self
     }
 
-    /// Sets the new custom metadata.
+    /// Sets the change of custom metadata.
     #[must_use]
-    pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
-        self.metadata = Some(metadata);
+    pub fn with_metadata(mut self, metadata: MetadataPatch) -> Self {
+        self.metadata = Patch::Set(metadata);
         self
     }
 
-    /// Refuses what [`GivenName::check`] refuses.
-    pub(super) fn check(&self, name_chars: usize) -> Result<()> {
-        check_given(self.name.as_deref(), self.mime_type.as_deref(), name_chars)
+    /// Removes all custom metadata.
+    #[must_use]
+    pub fn without_metadata(mut self) -> Self {
+        self.metadata = Patch::Clear;
+        self
     }
 
-    /// Makes of `record` what the edit asks for.
-    pub(super) fn apply(&self, record: &mut FileRecord) {
-        if let Some(name) = &self.name {
-            record.ext = media::extension(name, record.blob.sniffed_type.as_deref());
-            record.original_name.clone_from(name);
+    /// Applies the checks of [`GivenName::check`].
+    pub(super) fn check(&self, name_chars: usize) -> Result<()> {
+        check_given(given(&self.name), given(&self.mime_type), name_chars)
+    }
+
+    /// Applies the edit to `record`. Fails if the custom metadata would exceed their limits.
+    pub(super) fn apply(&self, record: &mut FileRecord) -> Result<()> {
+        let sniffed = record.blob.sniffed_type.as_deref();
+        let name = match &self.name {
+            Patch::Keep => None,
+            Patch::Clear => Some(record.file_id.to_string()),
+            Patch::Set(name) => Some(name.clone()),
+        };
+        if let Some(name) = name {
+            record.ext = media::extension(&name, sniffed);
+            record.original_name = name;
         }
-        if let Some(mime_type) = &self.mime_type {
-            record.mime_type.clone_from(mime_type);
+
+        match &self.mime_type {
+            Patch::Keep => {}
+            Patch::Clear => {
+                record.mime_type = media::choose_type(None, sniffed, None, &record.original_name);
+            }
+            Patch::Set(mime_type) => record.mime_type.clone_from(mime_type),
         }
-        if let Some(metadata) = &self.metadata {
-            record.metadata.clone_from(metadata);
+        match &self.metadata {
+            Patch::Keep => {}
+            Patch::Clear => record.metadata = CustomMetadata::default(),
+            Patch::Set(patch) => record.metadata = patch.apply(&record.metadata)?,
         }
+        Ok(())
     }
 }
 
-/// New bytes for a file.
-#[derive(Debug)]
+fn given(text: &Patch<String>) -> Option<&str> {
+    match text {
+        Patch::Keep | Patch::Clear => None,
+        Patch::Set(text) => Some(text),
+    }
+}
+
+/// The properties that change when a file's bytes are replaced.
+///
+/// ```
+/// use filestore_core::Replacement;
+///
+/// # fn main() -> filestore_core::Result<()> {
+/// let new = Replacement::new().with_metadata(r#"{"paid": true}"#.parse()?).make_ready();
+/// assert!(new.make_ready);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replacement {
-    /// The bytes, durable in staging.
-    pub staged: StagedBlob,
-    /// The name and type that come with the bytes; without a name the file keeps its own.
+    /// The name and type of the new bytes. Without a name, the file keeps its name.
     pub given: GivenName,
-    /// The custom metadata that comes with the bytes; without any the file keeps its own.
+    /// The custom metadata of the new bytes. With `None`, the file keeps its metadata.
     pub metadata: Option<CustomMetadata>,
+    /// True if the file becomes READY. Otherwise the file keeps its status.
+    pub make_ready: bool,
 }
 
 impl Replacement {
-    /// Replaces a file's bytes by `staged`.
-    pub fn new(staged: StagedBlob) -> Self {
-        Self { staged, given: GivenName::default(), metadata: None }
+    /// Describes new bytes without a name, a type or custom metadata.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// Sets the custom metadata that comes with the bytes.
+    /// Makes the file READY.
+    #[must_use]
+    pub fn make_ready(mut self) -> Self {
+        self.make_ready = true;
+        self
+    }
+
+    /// Sets the custom metadata of the new bytes.
     #[must_use]
     pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
         self.metadata = Some(metadata);
@@ -336,12 +355,12 @@ impl Replacement {
     }
 }
 
-/// The content that a change may be made to (RFC 9110 §13.1.1, over the entity tag's digests).
+/// The content that a file must have for a change (RFC 9110 §13.1.1). Entity tags are digests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
-    /// `*`: a file of any content.
+    /// `*`: any content.
     Any,
-    /// Only content with one of these digests. Tags that are no digest match nothing.
+    /// One of these digests. Entity tags that are not digests match no content.
     OneOf(Vec<Sha256>),
 }
 
@@ -354,8 +373,8 @@ impl IfMatch {
     }
 }
 
-/// The conditions on which a file is changed or deleted (RFC 9110 §13.1). All of them hold, or nothing
-/// happens.
+/// Conditions for changing or deleting a file (RFC 9110 §13.1). If a condition does not hold, the call fails
+/// and changes nothing.
 ///
 /// ```
 /// use filestore_core::{IfMatch, Preconditions, Sha256};
@@ -369,16 +388,16 @@ impl IfMatch {
 pub struct Preconditions {
     /// The content that the file must have.
     pub if_match: Option<IfMatch>,
-    /// The instant after which the content must not have been stored, to the second. Ignored beside
-    /// `if_match` (§13.1.4).
+    /// The file's content must not be newer than this time, to the second. Ignored if `if_match` is set
+    /// (§13.1.4).
     pub unmodified_since: Option<Timestamp>,
-    /// The content that the file must not have; `Any` refuses every file that exists.
+    /// The content that the file must not have. `Any` refuses every existing file.
     pub if_none_match: Option<IfMatch>,
 }
 
 impl Preconditions {
-    /// Refuses a record of which a condition does not hold with `PreconditionFailed`, in the order of
-    /// §13.2.2.
+    /// Returns `PreconditionFailed` if a condition does not hold for the record. The conditions are checked
+    /// in the order of §13.2.2.
     pub(super) fn check(&self, record: &FileRecord) -> Result<()> {
         let blob = &record.blob;
         if let Some(wanted) = &self.if_match {
@@ -420,12 +439,12 @@ fn refused(field: &str, message: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::file::lifecycle::FileState;
+    use crate::domain::file::path::BlobKey;
+    use crate::domain::file::record::Blob;
+    use crate::domain::file::status::Location;
     use crate::domain::id::{BlobId, FileId};
-    use crate::domain::lifecycle::FileState;
-    use crate::domain::path::BlobKey;
     use crate::domain::provider::ProviderCode;
-    use crate::domain::record::Blob;
-    use crate::domain::status::Location;
 
     const STORED: Timestamp = Timestamp::from_millis(1_795_248_930_500);
 

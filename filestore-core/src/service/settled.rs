@@ -1,10 +1,11 @@
-//! Starting over while what a use case works on changes under it.
+//! Retries a use case if its subject changes during the work.
 
 use crate::domain::error::{Error, ErrorKind};
 
-/// Repeats `attempt` until it comes to a result. `None` says that `subject` changed under the attempt,
-/// so that it has to be decided anew. `Conflict` after `attempts` of them; an error ends it at once.
-pub(super) async fn until_settled<T, E, F>(
+/// Repeats `attempt` until it returns a result. `None` means that `subject` changed during the attempt, so
+/// the use case must decide again. Returns `Conflict` after `attempts` attempts. An error ends the loop at
+/// once.
+pub(in crate::service) async fn until_settled<T, E, F>(
     subject: &str,
     attempts: usize,
     mut attempt: impl FnMut() -> F,

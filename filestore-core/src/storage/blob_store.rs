@@ -1,4 +1,4 @@
-//! The trait that use cases call wherever bytes are stored, read or removed.
+//! The trait of every store that holds blobs. Use cases call it to store, read and remove bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,44 +9,43 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::local::LocalBlob;
 use crate::domain::error::Result;
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::Sha256;
-use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 
-/// The bytes of a blob, or of a part of one. Ends with an error rather than short.
+/// The bytes of a blob or blob part. A stream that is too short ends with an error.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 
-/// A store that holds blobs under keys: the service's own disk, or a provider.
+/// A store that holds blobs under keys: the local disk or a provider.
 ///
 /// # Contract
-/// - A key is written once. Callers never put two blobs under one key, and never reuse the key of a
-///   blob that was removed.
-/// - A blob that [`put`](Self::put) acknowledged is whole and verified, and stays until it is
-///   removed.
-/// - [`read`](Self::read) yields the bytes of one blob, never a mix and never fewer than asked for.
-/// - [`remove`](Self::remove) says `Ok` only of bytes that are gone for good.
+/// - Each key is written once. Callers never put two blobs under one key, and never reuse the key of a
+///   removed blob.
+/// - A blob that [`put`](Self::put) acknowledged is complete and verified, and stays until its removal.
+/// - [`read`](Self::read) yields the bytes of one blob, never a mix, and never fewer bytes than requested.
+/// - [`remove`](Self::remove) returns `Ok` only if the bytes are gone for good.
 ///
 /// # Errors
-/// No message holds a key, a credential or a signed URL. Faults of the service's own disk are
-/// [`Internal`](crate::ErrorKind::Internal) or [`StorageFull`](crate::ErrorKind::StorageFull),
-/// faults of a provider [`ProviderUnavailable`](crate::ErrorKind::ProviderUnavailable).
+/// Messages contain no key, no credential and no signed URL. Faults of the local disk are
+/// [`Internal`](crate::ErrorKind::Internal) or [`StorageFull`](crate::ErrorKind::StorageFull). Faults of a
+/// provider are [`ProviderUnavailable`](crate::ErrorKind::ProviderUnavailable).
 ///
 /// # Cancellation
-/// A put that is dropped, or that failed, may leave the blob under its key. A caller that puts
-/// without staging notes the key before the first byte and removes the key when the put comes to
-/// nothing.
+/// A put that is dropped or fails can leave the blob under its key. A caller that puts without staging
+/// records the key before the first byte. If the put fails, the caller removes the key.
 ///
-/// # Not here
-/// Location: a store says nothing about who serves its bytes to clients. Listing: records and notes
-/// say what exists. What one kind of store alone can do stays with it: staging and publishing with
-/// [`LocalStore`](super::LocalStore), presigned URLs and checks with [`Cloud`](super::Cloud).
+/// # Out of scope
+/// A store does not know who serves its bytes to clients, and it does not list blobs. Records and write
+/// intents tell which blobs exist. Functions of a single kind of store are methods of that store:
+/// [`LocalStore`](super::LocalStore) stages and publishes, and [`Cloud`](super::Cloud) creates presigned URLs
+/// and runs checks.
 #[async_trait]
 pub trait BlobStore: Send + Sync + fmt::Debug {
-    /// Stores `bytes` under a key that was never used.
+    /// Stores `bytes` under a new key.
     ///
-    /// `Ok` means that the store durably holds exactly these bytes. `bytes` must yield what `blob`
-    /// says, in length and digest: [`DigestMismatch`](crate::ErrorKind::DigestMismatch) otherwise,
-    /// and nothing is stored. Errors of `bytes` are passed on.
+    /// After `Ok`, the store durably holds exactly these bytes. `bytes` must match the length and the digest
+    /// of `blob`. Otherwise the call returns [`DigestMismatch`](crate::ErrorKind::DigestMismatch) and stores
+    /// no bytes. Errors of `bytes` are passed on.
     async fn put(
         &self,
         key: &BlobKey,
@@ -55,10 +54,10 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
         priority: Priority,
     ) -> Result<()>;
 
-    /// Reads `range` of a blob of `size_bytes`; `None` if the blob is absent.
+    /// Reads `range` of a blob with `size_bytes` bytes. `None` if the blob is absent.
     ///
-    /// A range beyond `size_bytes` is an error. So is a stored blob that is shorter than
-    /// `size_bytes`, and a longer one wherever the store tells its length.
+    /// Fails if the range exceeds `size_bytes`, or if the stored blob is shorter. If the store reports
+    /// lengths, a longer blob is also an error.
     async fn read(
         &self,
         key: &BlobKey,
@@ -66,58 +65,57 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
         range: Range<u64>,
     ) -> Result<Option<BlobRead>>;
 
-    /// Reads a whole blob to copy it elsewhere; as [`read`](Self::read) otherwise. Nobody waits for
-    /// the bytes, and the reader takes them as slowly as its target does.
+    /// Reads a whole blob in order to copy it elsewhere, like [`read`](Self::read). No client waits for the
+    /// bytes, and the target can read them slowly.
     async fn read_to_copy(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<BlobRead>> {
         self.read(key, size_bytes, 0..size_bytes).await
     }
 
-    /// Removes blobs: one outcome for each key, in the order of the keys.
+    /// Removes blobs. Returns one result for each key, in the order of the keys.
     ///
-    /// `Ok` means that the bytes are confirmed absent, also if they were never there. A failure
-    /// does not keep the others from being removed. Readers that have a blob open on the service's
-    /// own disk can read it to its end.
+    /// `Ok` means that the bytes are confirmed absent, even if they never existed. A failure does not stop
+    /// the removal of other blobs. Readers that opened a blob on the local disk can read it to its end.
     async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>>;
 }
 
-/// Description of a blob to be stored: its length, its digest, and how it is to be served.
+/// The description of a blob to store: length, digest, and the headers for replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobInfo {
-    /// Length in bytes.
+    /// The length in bytes.
     pub size_bytes: u64,
-    /// Digest that the bytes must have.
+    /// The digest that the bytes must have.
     pub sha256: Sha256,
-    /// Media type to serve the blob with, kept by stores that clients read from directly.
+    /// The media type for serving the blob. Providers that clients read from directly store it.
     pub content_type: String,
-    /// `Content-Disposition` to serve the blob with, if any; kept as the media type is.
+    /// The `Content-Disposition` for serving the blob, if any. Stored like the media type.
     pub content_disposition: Option<String>,
 }
 
-/// Urgency of a write, which decides whose share of a store's memory the write takes.
+/// The urgency of a write. The urgency decides whose share of a store's memory the write uses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Priority {
     /// A client waits for the reply.
     Request,
-    /// Nobody waits, and the source yields as fast as it is read.
+    /// No client waits, and the source yields as fast as it is read.
     Background,
-    /// Nobody waits, and the bytes come from that provider, as slowly as it yields them.
+    /// No client waits, and the bytes come from this provider at its own speed.
     From(ProviderCode),
-    /// Nobody waits, and the bytes are held back to the rate of that run.
+    /// No client waits, and the bytes are limited to the rate of this run.
     Paced(u64),
 }
 
-/// A range of a blob, in the form that its store has at hand.
+/// A range of a blob, in the form that is cheapest for its store.
 pub enum BlobRead {
-    /// Bytes in memory: a small range, read already.
+    /// A small range, already in memory.
     Small(Bytes),
-    /// The open file, to be read with `pread`. It stays readable when the blob is removed.
+    /// The open file, to be read with `pread`. The file stays readable after the blob is removed.
     File(LocalBlob),
     /// Pieces of the range as they arrive.
     Stream(ByteStream),
 }
 
 impl BlobRead {
-    /// Turns the answer to a [`read`](BlobStore::read) of `range` into a stream of that range.
+    /// Converts the result of a [`read`](BlobStore::read) of `range` to a stream of this range.
     pub fn into_stream(self, range: Range<u64>) -> ByteStream {
         match self {
             Self::Small(bytes) => stream::once(async { Ok(bytes) }).boxed(),

@@ -1,8 +1,7 @@
-//! The contract of [`BlobStore`]: a suite that every back end passes.
+//! The contract of [`BlobStore`], as a test suite for every implementation.
 //!
-//! Each function takes a store that nothing else uses and checks one promise. What only the local
-//! disk promises (staging, crash states, durability) is tested beside it, and so is what only
-//! providers promise.
+//! Each function takes a store without other users, and checks one promise. The promises of the local disk
+//! (staging, crash states, durability) have their tests in its module, and so have the promises of providers.
 
 use std::ops::Range;
 
@@ -11,23 +10,23 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use sha2::Digest;
 
 use super::{BlobInfo, BlobStore, ByteStream, Priority};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{BlobId, Sha256};
-use crate::domain::path::BlobKey;
+use crate::domain::time::clock::Timestamp;
 
-/// A key of a day that its blob shares with the others of the suite.
+/// Returns a new key. All keys of the suite have the same day.
 pub(super) fn fresh_key() -> BlobKey {
     let day = Timestamp::from_millis(1_795_248_930_123);
     BlobKey::new(&"42".parse().unwrap(), &"gallery".parse().unwrap(), day, BlobId::generate(day))
 }
 
-/// Bytes that differ wherever two offsets differ, for all practical lengths.
+/// Returns bytes that differ at any two offsets, for all practical lengths.
 pub(super) fn content(length: usize) -> Vec<u8> {
     (0u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).take(length).collect()
 }
 
-/// The truth about `bytes`.
+/// Returns the correct description of `bytes`.
 pub(super) fn info(bytes: &[u8]) -> BlobInfo {
     BlobInfo {
         size_bytes: bytes.len() as u64,
@@ -37,19 +36,19 @@ pub(super) fn info(bytes: &[u8]) -> BlobInfo {
     }
 }
 
-/// `bytes` in pieces of an odd length, so that no piece ends where a block or a chunk does.
+/// Returns `bytes` in pieces of an odd length, so that no piece ends at the end of a block or a chunk.
 pub(super) fn source(bytes: &[u8]) -> ByteStream {
     let pieces: Vec<_> =
         bytes.chunks(99_991).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed()
 }
 
-/// Stores `bytes` as they are.
+/// Stores `bytes` with the correct description.
 pub(super) async fn put(store: &dyn BlobStore, key: &BlobKey, bytes: &[u8]) -> Result<()> {
     store.put(key, &info(bytes), source(bytes), Priority::Request).await
 }
 
-/// Reads `range` to its end; `None` if the blob is absent.
+/// Reads `range` to its end. `None` if the blob is absent.
 pub(super) async fn get(
     store: &dyn BlobStore,
     key: &BlobKey,
@@ -63,7 +62,7 @@ pub(super) async fn get(
     Ok(Some(pieces.concat()))
 }
 
-/// Every promise in turn. `fault` is the kind of error that says the stored bytes cannot be right.
+/// Checks all promises in turn. `fault` is the kind of error for stored bytes that cannot be right.
 pub(super) async fn keeps_the_contract(store: &dyn BlobStore, fault: ErrorKind) {
     what_is_written_is_read_back(store).await;
     ranges_are_those_of_a_slice(store).await;

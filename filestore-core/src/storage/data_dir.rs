@@ -15,9 +15,9 @@
 //! ```
 //!
 //! # Locking
-//! [`DataDir`] holds an exclusive `flock` on `filestore.lock` until its last clone is gone. The
-//! kernel releases it when the process ends, however it ends, so there are no stale locks. The
-//! directory has to be on a local file system: SQLite's write-ahead log needs shared memory.
+//! [`DataDir`] holds an exclusive `flock` on `filestore.lock` until its last clone is dropped. The kernel
+//! releases the lock whenever the process ends, so there are no stale locks. The directory must be on a local
+//! file system, because SQLite's write-ahead log needs shared memory.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -29,20 +29,21 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
+use super::access::check_data_directory;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks::step::{Step, reached};
 
 pub(super) const LOCK_FILE: &str = "filestore.lock";
 
-/// The note in a directory that is being restored from a snapshot.
+/// The file that marks a directory whose restore is not complete.
 pub(super) const RESTORING_NOTE: &str = "filestore-restoring";
 
-/// Attempts at the lock, and the pause between them: [`DataDir::is_held`] takes the lock for a
-/// moment to find out, and an opener that meets such a moment must not conclude that a server runs.
+/// The number of lock attempts, and the pause between them. [`DataDir::is_held`] takes the lock for a moment.
+/// An opener must not mistake this moment for a running server.
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A locked data directory. Clones share the lock, which is released with the last of them.
+/// A locked data directory. Clones share the lock. Dropping the last clone releases the lock.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     held: Arc<Held>,
@@ -55,12 +56,11 @@ struct Held {
 }
 
 impl DataDir {
-    /// Opens and locks the directory. A missing one is created durably (mode 0700), with its
-    /// parents.
+    /// Opens and locks the directory. Creates a missing directory and its parents durably, with mode 0700.
     ///
-    /// [`ErrorKind::Locked`] if another process, or another opener in this one, holds the
-    /// directory; [`ErrorKind::Unusable`] if the path is no directory or cannot be written. Blocks
-    /// for a moment.
+    /// Returns [`ErrorKind::Locked`] if another process, or another opener in this process, holds the
+    /// directory. Returns [`ErrorKind::Unusable`] if the path is not a directory, is not writable, is
+    /// writable for other accounts, or belongs to another account. Blocks for a moment.
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
         create_with_parents(&path).map_err(|error| unusable(&path, error))?;
@@ -89,19 +89,29 @@ impl DataDir {
         Ok(dir)
     }
 
-    /// Tells whether `path` was opened as a data directory before. Creates nothing.
+    /// Returns true if `path` was opened as a data directory before. Creates no files.
     pub fn exists(path: &Path) -> bool {
         path.join(LOCK_FILE).is_file()
     }
 
-    /// Tells whether some process holds the directory at `path`. Creates nothing; a directory that
-    /// does not exist is not held.
+    /// Returns true if a process holds the directory at `path`. A missing directory is not held. Creates no
+    /// files.
     pub fn is_held(path: &Path) -> bool {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let Ok(file) = open(path.join(LOCK_FILE), flags, Mode::empty()) else {
             return false;
         };
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    }
+
+    /// Checks that `path` can become a data directory, or is one that this account can use. Locks and
+    /// creates nothing. [`ErrorKind::Unusable`] if it is no directory, if others may write to it, or if it
+    /// belongs to another account.
+    pub fn check(path: &Path) -> Result<()> {
+        if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
+            return Err(unusable(path, io::ErrorKind::NotADirectory.into()));
+        }
+        check_data_directory(path)
     }
 
     /// Returns the absolute path of the directory.
@@ -111,53 +121,59 @@ impl DataDir {
 
     /// Returns the path of the SQLite database.
     pub fn database(&self) -> PathBuf {
-        self.path().join("metadata.sqlite3")
+        Self::database_in(self.path())
     }
 
-    /// Returns the path that the SQLite database has once its records are in another one.
+    /// Returns the path that the SQLite database of a directory has, whether or not it exists.
+    pub(crate) fn database_in(path: &Path) -> PathBuf {
+        path.join("metadata.sqlite3")
+    }
+
+    /// Returns the path to which the SQLite database moves after its records were copied to another database.
     pub fn former_database(&self) -> PathBuf {
         self.path().join("metadata.sqlite3.copied")
     }
 
-    /// Returns the path of the directory that converters work in.
+    /// Returns the working directory of converters.
     pub fn converters(&self) -> PathBuf {
         self.path().join("converters")
     }
 
-    /// Returns the path of files that no later process needs. The directory is made when it is needed.
+    /// Returns the directory for files that no later process needs. The directory is created when needed.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.path().join("scratch")
     }
 
-    /// Returns the path of the variant cache, an existing directory.
+    /// Returns the existing directory of the variant cache.
     pub fn variants(&self) -> PathBuf {
         self.path().join("variants")
     }
 
-    /// Returns the path of the socket through which a running server is administered.
+    /// Returns the path for the admin socket of a running server.
     pub fn admin_socket(&self) -> PathBuf {
         self.path().join("admin.sock")
     }
 
-    /// Returns the path of the blobs under their final names, an existing directory.
+    /// Returns the directory of the blobs under their final names. It exists.
     pub(super) fn blobs(&self) -> PathBuf {
         self.path().join("blobs")
     }
 
-    /// Returns the path of the blobs that were set aside. The directory is made when it is needed.
+    /// Returns the directory of the blobs that were set aside. The directory is created when needed.
     pub(super) fn damaged(&self) -> PathBuf {
         self.path().join("damaged")
     }
 
-    /// Returns the path of the blobs under their staged names, an existing directory.
+    /// Returns the directory of the blobs under their staged names. It exists.
     pub(super) fn staging(&self) -> PathBuf {
         self.path().join("staging")
     }
 }
 
-/// Takes the lock, with a few attempts.
+/// Locks a directory that no other account can change. Tries several times.
 #[expect(clippy::disallowed_methods, reason = "flock has no way to wait with a limit")]
 pub(super) fn lock(path: &Path) -> Result<File> {
+    check_data_directory(path)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = open(path.join(LOCK_FILE), flags, Mode::RUSR | Mode::WUSR)
         .map_err(|error| unusable(path, error.into()))?;
@@ -177,7 +193,7 @@ pub(super) fn lock(path: &Path) -> Result<File> {
     Ok(file.into())
 }
 
-/// Creates `path` and its missing parents; each new name is durable when this returns.
+/// Creates `path` and its missing parents. All new names are durable when this returns.
 fn create_with_parents(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => sync_parent(path),
@@ -262,6 +278,17 @@ mod tests {
         drop(dir);
         assert!(!DataDir::is_held(&path));
         DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn one_that_others_may_write_to_is_refused_and_nothing_is_made_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = DataDir::open(home.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unusable);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+        // In it, a directory of its own is fine.
+        DataDir::open(&home.path().join("own")).unwrap();
     }
 
     #[test]

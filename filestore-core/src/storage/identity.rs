@@ -1,4 +1,4 @@
-//! The identity of a data directory: markers that hold the id of its store.
+//! The identity of a data directory: markers with the id of its store.
 //!
 //! ```text
 //! store-id         the id of the store, as the database has it
@@ -7,11 +7,12 @@
 //! ```
 //!
 //! # Purpose
-//! A missing file counts as removed, and a staged blob that no record names as never acknowledged.
-//! Both conclusions need the directory that belongs to the database.
+//! The store treats a missing file as removed, and a staged blob without a record as never acknowledged. Both
+//! conclusions are correct only if the directory belongs to the database.
 //!
 //! # Crash safety
-//! A marker is synced under another name and renamed: it is there as a whole or not at all.
+//! A marker is written and synced under another name, and then renamed. It is therefore always complete or
+//! absent.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,30 +27,31 @@ use crate::tasks::step::{Step, reached};
 
 const MARKER: &str = "store-id";
 
-/// No organization's directory begins with a dot.
+/// The name of the marker in `blobs/`. Directories of organizations never begin with a dot.
 const BLOBS_MARKER: &str = ".store-id";
 
 const SERVER: &str = "server-id";
 
-/// The part that markers had in earlier openings of a store.
+/// Whether earlier openings of a store wrote markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Markers {
-    /// No opening has written them yet.
+    /// Markers can be missing, because no earlier opening wrote them.
     Expected,
-    /// An earlier opening wrote them: they are there, or the directory is another.
+    /// An earlier opening wrote the markers. If the markers are missing, this is another directory.
     Required,
 }
 
 impl DataDir {
-    /// Tells whether the directory has a database.
+    /// Returns true if the directory contains a database.
     pub fn has_database(&self) -> bool {
         fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
     }
 
-    /// Returns the id in the directory's marker. Before the database is opened, as opening makes a
-    /// missing one.
+    /// Returns the id in the directory's marker. Call this method before the database is opened, because
+    /// opening creates a missing database.
     ///
-    /// [`ErrorKind::Unusable`] if the database is missing beside a marker or stored bytes. Blocks.
+    /// Returns [`ErrorKind::Unusable`] if the directory has a marker or stored bytes, but no database.
+    /// Blocks.
     pub fn identify(&self) -> Result<Option<StoreId>> {
         let marker = self.path().join(MARKER);
         let text = read(&marker)?;
@@ -63,15 +65,15 @@ impl DataDir {
         }
     }
 
-    /// Tells whether no store has used the directory yet: it has no database, no marker and no bytes.
-    /// Blocks.
+    /// Returns true if no store has used the directory: it has no database, no marker and no blobs. Blocks.
     pub fn is_unused(&self) -> Result<bool> {
         let marker = read(&self.path().join(MARKER))?;
         Ok(marker.is_none() && !self.has_database() && !holds_bytes(self)?)
     }
 
-    /// Gives the SQLite database, which is closed, the name of a former one; that is durable when this returns.
-    /// [`ErrorKind::Unusable`] if the database was not closed, as a part of it is in its log then. Blocks.
+    /// Renames the closed SQLite database to the name of a former database. The rename is durable when this
+    /// returns. [`ErrorKind::Unusable`] if the database was not closed, because the log then contains a part
+    /// of the database. Blocks.
     pub fn retire_database(&self) -> Result<()> {
         let (database, former) = (self.database(), self.former_database());
         let mut log = database.clone().into_os_string();
@@ -86,11 +88,10 @@ impl DataDir {
         synced.map_err(|error| failed(self.path(), error))
     }
 
-    /// Checks that the directory's markers hold `id`, and writes those that are missing but
-    /// expected. A full disk is no failure: a later opening writes the rest. Returns whether all
-    /// are there. Blocks.
+    /// Checks that the directory's markers contain `id`, and writes missing markers if they are expected. On
+    /// a full disk, a later opening writes the rest. Returns true if all markers exist. Blocks.
     ///
-    /// [`ErrorKind::Unusable`] if a marker holds another id, or is missing and required.
+    /// Returns [`ErrorKind::Unusable`] if a marker contains another id, or if an expected marker is required.
     pub fn check_markers(&self, id: StoreId, markers: Markers) -> Result<bool> {
         let places = [self.path().join(MARKER), self.blobs().join(BLOBS_MARKER)];
         let mut are_complete = true;
@@ -106,10 +107,11 @@ impl DataDir {
         Ok(are_complete)
     }
 
-    /// Returns the name of the server that works in the directory, which it keeps from one start to the next:
-    /// so a start knows what the one before left. Where the disk is full the name is good for this once. Blocks.
+    /// Returns the name of the server that works in the directory. The name stays the same after a restart,
+    /// so a server can find the leftovers of its earlier process. On a full disk, the name is valid for this
+    /// process only. Blocks.
     ///
-    /// [`ErrorKind::Unusable`] if the file that holds the name has something else.
+    /// Returns [`ErrorKind::Unusable`] if the file with the name has other contents.
     pub fn server_name(&self) -> Result<String> {
         let place = self.path().join(SERVER);
         let Some(name) = read(&place)? else {
@@ -138,13 +140,21 @@ impl DataDir {
             return Error::new(ErrorKind::Unusable, message);
         }
         let message = format!(
-            "the database metadata.sqlite3 is missing from the data directory {}, which holds a store: put the \
-             database back from a backup; to give the stored files up and begin anew, move blobs, staging and \
-             {MARKER} out of the directory",
+            "the database metadata.sqlite3 is missing from the data directory {}, which holds a store: restore \
+             the database from a backup. To start again without the stored files, move blobs, staging and {MARKER} \
+             out of the directory",
             self.path().display()
         );
         Error::new(ErrorKind::Unusable, message)
     }
+}
+
+/// Marks a directory that becomes a store, with its blobs, as that of `id`. Durable when this returns. Blocks.
+pub(super) fn mark(directory: &Path, blobs: &Path, id: StoreId) -> Result<()> {
+    for marker in [directory.join(MARKER), blobs.join(BLOBS_MARKER)] {
+        write(&marker, &id.to_string()).map_err(|error| failed(&marker, error))?;
+    }
+    Ok(())
 }
 
 /// Tells whether there are blobs, staged or under their final names.
@@ -166,7 +176,7 @@ fn read(marker: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Writes a marker; false if the disk is full.
+/// Writes a marker. Returns false if the disk is full.
 fn write_if_room(marker: &Path, id: &str) -> Result<bool> {
     match write(marker, id) {
         Ok(()) => Ok(true),
@@ -194,8 +204,8 @@ fn write(marker: &Path, id: &str) -> io::Result<()> {
 
 fn missing(marker: &Path, id: StoreId) -> Error {
     let message = format!(
-        "the marker {} is missing, so these may not be the files of the store {id}: if a disk is not mounted, mount \
-         it; if they are its files, write the id into the marker",
+        "the marker {} is missing, so these files might not belong to the store {id}. If a disk is not mounted, \
+         mount the disk. If the files belong to the store, write the id into the marker",
         marker.display()
     );
     Error::new(ErrorKind::Unusable, message)
@@ -203,8 +213,8 @@ fn missing(marker: &Path, id: StoreId) -> Error {
 
 fn foreign(marker: &Path, found: &str, id: StoreId) -> Error {
     let message = format!(
-        "the marker {} names the store {found}, and the database belongs to the store {id}: bring back the one that \
-         was exchanged; if both do belong together, write the database's id into the marker",
+        "the marker {} names the store {found}, and the database belongs to the store {id}: bring back the original \
+         directory or database. If both belong together, write the database's id into the marker",
         marker.display()
     );
     Error::new(ErrorKind::Unusable, message)
@@ -212,8 +222,8 @@ fn foreign(marker: &Path, found: &str, id: StoreId) -> Error {
 
 fn unreadable(marker: &Path) -> Error {
     let message = format!(
-        "the marker {} holds no store's id: put it back from a backup, or remove it if the database beside it is its \
-         store's",
+        "the marker {} holds no store id: restore the marker from a backup. If the database in the same directory \
+         belongs to the files, remove the marker",
         marker.display()
     );
     Error::new(ErrorKind::Unusable, message)

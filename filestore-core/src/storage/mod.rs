@@ -1,21 +1,23 @@
-//! Storage: the bytes of files, on the service's own disk and at providers.
+//! Storage of file contents, on the local disk and at providers.
 //!
-//! | module | content |
+//! | module | contents |
 //! |---|---|
-//! | `backup` | directories of snapshots: by digest, with a manifest each |
+//! | `access` | checks of the permissions of trusted directories |
+//! | `backup` | snapshots: contents by digest, with one manifest for each snapshot |
 //! | `blob_store` | [`BlobStore`], the trait of every store that holds blobs |
 //! | `data_dir` | the directory of one store, locked by one process |
-//! | `identity` | the markers of its store in it, checked at opening |
-//! | `local` | the LOCAL blobs in it: staged, published, read, removed |
+//! | `identity` | the markers of the store in its directory, checked at opening |
+//! | `local` | the LOCAL blobs in the directory: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
-//! | `registry` | the providers there are, and who serves the files of each |
-//! | `stores` | all stores together: the holder of a blob by its provider's code |
+//! | `registry` | the configured providers, and the location of their files |
+//! | `stores` | all stores together, found by a provider's code |
 //!
-//! A blob is written once under a key that is never used again, so nothing here overwrites. The
-//! strata above decide what a record refers to; this module makes bytes durable before a record
-//! names them, finds them under either of their two names afterwards, and says "removed" only of
-//! bytes that are gone for good.
+//! Each blob is written once, under a key that is never reused, so no code here overwrites a blob. The layers
+//! above decide which blobs records refer to. This module makes bytes durable before a record names them.
+//! Later it finds the bytes under either of their two names. The store reports bytes as removed only when
+//! they are gone for good.
 
+pub(crate) mod access;
 pub mod blob_store;
 pub mod backup;
 pub mod data_dir;
@@ -28,6 +30,7 @@ pub mod stores;
 #[cfg(test)]
 mod contract;
 
+pub use access::warn_of_others;
 pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 pub use cloud::{
     CheckOutcome, CheckStep, Cloud, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
@@ -41,6 +44,6 @@ pub use local::{
     BlobDigest, BlobWalk, DigestStep, LocalBlob, LocalOptions, LocalStore, SendFile, StagedBlob,
     StagedWalk, StagingWriter, WalkedName, WalkedPage,
 };
-pub(crate) use local::{StagedLedger, StagedLimits};
+pub(crate) use local::{Holder, StagedLedger, StagedLimits};
 pub use registry::ProviderRegistry;
 pub use stores::BlobStores;

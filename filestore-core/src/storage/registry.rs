@@ -1,11 +1,12 @@
-//! The registry of providers: all there are, those that take new files, those that a binding may
-//! name.
+//! The registry of providers: all providers, providers for new files, and providers for bindings.
 //!
-//! `LOCAL` is built in and always active. Other providers come from the configuration: those of location
-//! CLOUD, and at most one of location LOCAL, its *backend*. A backend has the new blobs that would be in the
-//! data directory without it. No binding names it: who is bound to `LOCAL`, or to nothing, has it.
-//! A registry does not change; a configuration that does makes another one, which shares the providers
-//! that are the same.
+//! `LOCAL` is built in and always active. The configuration adds providers of location CLOUD, and at most one
+//! provider of location LOCAL, its *backend*. The backend stores new blobs that would otherwise go to the
+//! data directory. Bindings cannot name the backend. The backend stores the files of organizations that are
+//! bound to `LOCAL` or have no binding.
+//!
+//! A registry is immutable. A changed configuration creates a new registry, which shares the unchanged
+//! providers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,25 +14,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cloud::{self, Cloud, MarkerLedger};
-use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::status::Location;
 use crate::domain::id::StoreId;
+use crate::domain::provider::health::ProviderHealth;
 use crate::domain::provider::{Provider, ProviderCode, ProviderConfig};
-use crate::domain::provider_health::ProviderHealth;
-use crate::domain::status::Location;
+use crate::domain::time::clock::Clock;
 
 /// The providers of a store, `LOCAL` first.
 #[derive(Debug, Clone)]
 pub struct ProviderRegistry {
     providers: Vec<Provider>,
     clouds: BTreeMap<ProviderCode, Cloud>,
-    /// The configurations of the clouds, to tell which of them a change concerns.
+    /// The configurations of the cloud providers, to detect which of them change.
     configs: Vec<ProviderConfig>,
     clock: Clock,
     owner: Option<Owner>,
 }
 
-/// The store whose objects the providers hold.
+/// The store that owns the providers' objects.
 #[derive(Clone)]
 struct Owner {
     id: StoreId,
@@ -45,7 +46,7 @@ impl fmt::Debug for Owner {
 }
 
 impl ProviderRegistry {
-    /// Registers the built-in provider only: the service's own disk.
+    /// Registers only `LOCAL`, the local disk.
     pub fn local_only() -> Self {
         Self {
             providers: vec![Provider {
@@ -61,22 +62,23 @@ impl ProviderRegistry {
         }
     }
 
-    /// Registers the built-in provider and those of the configuration, without a request to any.
+    /// Registers `LOCAL` and the configured providers, without sending requests.
     ///
-    /// `Unusable` names the provider and the problem of its configuration in one line: an unknown
-    /// scheme, an unknown or missing option, a value of the wrong kind, a code that is taken.
+    /// Returns `Unusable` if a configuration is wrong. The message names the provider and the problem in one
+    /// line: an unknown scheme, an unknown or missing option, a value of the wrong type, or a code that is
+    /// already used.
     pub fn open(configs: &[ProviderConfig]) -> Result<Self> {
         Self::open_with(configs, &Clock::system())
     }
 
-    /// Registers as [`open`](Self::open) does; the providers go by `clock`.
+    /// Registers providers like [`open`](Self::open). The providers use `clock`.
     pub fn open_with(configs: &[ProviderConfig], clock: &Clock) -> Result<Self> {
         Self { clock: clock.clone(), ..Self::local_only() }.changed_to(configs)
     }
 
-    /// Registers the providers of a changed configuration. One that is configured as before, but for its
-    /// name and whether it is active, is the same provider: it keeps its turns, its breaker, and what
-    /// was found out about it. Fails as [`open`](Self::open) does.
+    /// Registers the providers of a changed configuration. A provider with an unchanged configuration keeps
+    /// its turns, its breaker and its probe results, even if the name or the active flag changed. Errors are
+    /// those of [`open`](Self::open).
     pub fn changed_to(&self, configs: &[ProviderConfig]) -> Result<Self> {
         let mut registry = Self::local_only();
         registry.clock = self.clock.clone();
@@ -121,9 +123,9 @@ impl ProviderRegistry {
         Ok(cloud)
     }
 
-    /// Tells the configured providers whose they are: from now on each makes sure that it is
-    /// the place that the store's records mean, and is marked when it is first used. Those of a later
-    /// configuration are told as well.
+    /// Sets the store to which the configured providers belong. From now on, each provider checks that its
+    /// bucket or disk belongs to the store's records, and is marked at its first use. Providers of a later
+    /// configuration do the same.
     pub fn identify(&mut self, id: StoreId, ledger: &Arc<dyn MarkerLedger>) {
         for cloud in self.clouds.values() {
             cloud.identify(id, Arc::clone(ledger));
@@ -131,8 +133,8 @@ impl ProviderRegistry {
         self.owner = Some(Owner { id, ledger: Arc::clone(ledger) });
     }
 
-    /// Returns the longest time for which a write that was given up may still arrive at `provider`, or
-    /// at any provider without one.
+    /// Returns the maximum time after which an abandoned write can still arrive at `provider`. Without a
+    /// provider, returns the maximum of all providers.
     pub fn late_write_limit(&self, provider: Option<&ProviderCode>) -> Duration {
         // One that is gone from the configuration may be any that was in it.
         match provider.and_then(|code| self.clouds.get(code)) {
@@ -141,65 +143,66 @@ impl ProviderRegistry {
         }
     }
 
-    /// Returns the backend of `LOCAL`; `None` if that is the data directory.
+    /// Returns the backend of `LOCAL`. `None` if LOCAL files are in the data directory.
     pub fn backend(&self) -> Option<&ProviderCode> {
         let mut configured = self.providers.iter().filter(|provider| !provider.code.is_local());
         configured.find(|provider| provider.location == Location::Local).map(|found| &found.code)
     }
 
-    /// Returns the holder of new blobs of a provider that a binding names: `LOCAL` stands for its backend.
+    /// Returns the provider that stores new blobs for the provider of a binding. For `LOCAL`, this is the
+    /// backend, if configured.
     pub fn holder_of_new(&self, code: &ProviderCode) -> ProviderCode {
         let backend = self.backend().filter(|_| code.is_local());
         backend.unwrap_or(code).clone()
     }
 
-    /// Returns the configured provider with that code: `ProviderUnavailable` if there is none, or none any
-    /// more.
+    /// Returns the configured provider with this code. `ProviderUnavailable` if it is not, or no longer,
+    /// configured.
     pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
         self.clouds.get(code).ok_or_else(|| not_configured(code))
     }
 
-    /// Describes how every configured provider answers, in the order of their codes.
+    /// Returns the health of all configured providers, ordered by code.
     pub fn health(&self) -> Vec<ProviderHealth> {
         self.clouds.values().map(Cloud::health).collect()
     }
 
-    /// Describes how one provider answers; `None` for `LOCAL` and for one that is not configured.
+    /// Returns the health of one provider. `None` for `LOCAL` and for an unconfigured provider.
     pub fn health_of(&self, code: &ProviderCode) -> Option<ProviderHealth> {
         self.clouds.get(code).map(Cloud::health)
     }
 
-    /// Tells whether background work may put to, or remove from, that provider now: false while its
-    /// breaker is open. True for `LOCAL`, and for one that is not configured, whose operations fail
-    /// at once with the reason.
+    /// Returns true if background work can write to this provider now. Returns false while its breaker is
+    /// open. Also returns true for `LOCAL`, and for an unconfigured provider, because its operations
+    /// fail at once with the reason.
     pub fn may_try(&self, code: &ProviderCode) -> bool {
         self.clouds.get(code).is_none_or(Cloud::may_try)
     }
 
-    /// Lists every provider, inactive ones included.
+    /// Lists all providers, including inactive providers.
     pub fn all(&self) -> &[Provider] {
         &self.providers
     }
 
-    /// Lists the providers that take new files, as bindings name them: without a backend of `LOCAL`.
+    /// Lists the providers for new files that a binding can name. The backend of `LOCAL` is not included.
     pub fn active(&self) -> Vec<&Provider> {
         let active = self.providers.iter().filter(|provider| provider.is_active);
         active.filter(|provider| self.backend() != Some(&provider.code)).collect()
     }
 
-    /// Returns the provider with that code; `None` if none is configured, or none any more.
+    /// Returns the provider with this code. `None` if it is not, or no longer, configured.
     pub fn get(&self, code: &ProviderCode) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.code == *code)
     }
 
-    /// Returns the location of the provider's files. A code that is no longer configured was a
-    /// cloud's: `LOCAL` always is.
+    /// Returns the location of the provider's files. An unconfigured code belonged to a cloud,
+    /// because `LOCAL` always exists.
     pub fn location(&self, code: &ProviderCode) -> Location {
         self.get(code).map_or(Location::Cloud, |provider| provider.location)
     }
 
-    /// Checks that the provider takes new files: `ProviderUnavailable` if no such provider is
-    /// configured, `ProviderInactive` if it takes none.
+    /// Checks that the provider accepts new files. `ProviderUnavailable` for an unconfigured provider, and
+    /// `ProviderInactive` for an inactive provider.
     pub fn check_takes_files(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),
@@ -208,7 +211,7 @@ impl ProviderRegistry {
         }
     }
 
-    /// Lists the codes of the providers of location CLOUD that take new files.
+    /// Lists the codes of active providers with location CLOUD.
     pub fn active_clouds(&self) -> Vec<ProviderCode> {
         self.active()
             .into_iter()
@@ -217,8 +220,8 @@ impl ProviderRegistry {
             .collect()
     }
 
-    /// Checks that a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the
-    /// codes that a binding may name, or [`ErrorKind::ProviderInactive`].
+    /// Checks that a binding can name `code`. Otherwise returns [`ErrorKind::UnknownProvider`] with the
+    /// allowed codes, or [`ErrorKind::ProviderInactive`].
     pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
         let named = self.get(code).filter(|provider| self.backend() != Some(&provider.code));
         match named {
@@ -234,7 +237,7 @@ impl ProviderRegistry {
     }
 }
 
-/// Tests whether two configurations of a code differ in nothing that its connections are made of.
+/// Returns true if two configurations of one code lead to the same connections.
 fn reaches_the_same(before: &ProviderConfig, now: &ProviderConfig) -> bool {
     let mut before = before.clone();
     before.name.clone_from(&now.name);

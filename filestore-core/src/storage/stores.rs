@@ -1,4 +1,4 @@
-//! All stores of blobs, found by the provider that holds a blob.
+//! All stores of blobs, found by the provider of a blob.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -10,27 +10,27 @@ use parking_lot::RwLock;
 use super::cloud::Cloud;
 use super::{BlobStore, LocalStore, ProviderRegistry};
 use crate::domain::error::Result;
-use crate::domain::path::BlobKey;
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::status::Location;
 use crate::domain::provider::ProviderCode;
-use crate::domain::status::Location;
 
-/// The service's own disk and the configured providers.
+/// The local disk and the configured providers.
 ///
-/// Two questions are kept apart. The *location* says who serves a file to clients: the service
-/// itself, or the provider by a redirect. The *holder* is the store that has the bytes; use cases
-/// read, copy and remove through it without asking which one that is. Where staging, publishing or
-/// an open file matters, [`disk`](Self::disk) is the holder's own answer.
+/// This type separates two questions. The *location* of a file tells who serves the file to clients: the
+/// service itself, or the provider by a redirect. The *holder* is the store that contains the bytes. Use
+/// cases read, copy and remove through the holder, without knowing its kind. If use cases need staging,
+/// publishing or an open file, they call [`disk`](Self::disk).
 #[derive(Debug, Clone)]
 pub struct BlobStores {
     local: LocalStore,
     providers: Arc<RwLock<Arc<ProviderRegistry>>>,
 }
 
-/// The store that holds a blob: the service's own disk, or a provider, which stays usable for its
-/// holder even if it leaves the configuration.
+/// The store that holds a blob: the local disk or a provider. A provider stays usable through this value even
+/// if it is removed from the configuration.
 #[derive(Debug)]
 pub enum Holder<'a> {
-    /// The service's own disk.
+    /// The local disk.
     Disk(&'a LocalStore),
     /// A provider of location CLOUD.
     Cloud(Cloud),
@@ -48,13 +48,13 @@ impl Deref for Holder<'_> {
 }
 
 impl BlobStores {
-    /// Joins the local store and the registered providers.
+    /// Combines the local store and the registered providers.
     pub fn new(local: LocalStore, providers: ProviderRegistry) -> Self {
         Self { local, providers: Arc::new(RwLock::new(Arc::new(providers))) }
     }
 
-    /// Returns the store that holds the blobs of a provider: `ProviderUnavailable` if that provider
-    /// is not configured, or no longer.
+    /// Returns the store with the blobs of a provider. `ProviderUnavailable` if the provider is not, or no
+    /// longer, configured.
     pub fn holder(&self, code: &ProviderCode) -> Result<Holder<'_>> {
         match self.disk(code) {
             Some(disk) => Ok(Holder::Disk(disk)),
@@ -62,14 +62,14 @@ impl BlobStores {
         }
     }
 
-    /// Returns the service's own disk if that is the holder: its blobs are staged and published,
-    /// and can be opened as files. Blobs of any other holder are noted and put.
+    /// Returns the local disk, if this holder is the disk. The local disk's blobs are staged and published,
+    /// and can be opened as files. Blobs of other holders need a write intent and a put.
     pub fn disk(&self, code: &ProviderCode) -> Option<&LocalStore> {
         code.is_local().then_some(&self.local)
     }
 
-    /// Removes blobs from the stores that hold them, all stores at the same time. The outcomes are
-    /// in the order of the blobs; see [`BlobStore::remove`].
+    /// Removes blobs from their stores, at all stores in parallel. The results have the order of the blobs.
+    /// See [`BlobStore::remove`].
     pub async fn remove(&self, blobs: Vec<(ProviderCode, BlobKey)>) -> Vec<Result<()>> {
         let mut by_holder: BTreeMap<ProviderCode, (Vec<usize>, Vec<BlobKey>)> = BTreeMap::new();
         for (index, (holder, key)) in blobs.into_iter().enumerate() {
@@ -94,22 +94,22 @@ impl BlobStores {
         }
     }
 
-    /// Returns who serves the files of a provider; see [`ProviderRegistry::location`].
+    /// Returns who serves the files of a provider. See [`ProviderRegistry::location`].
     pub fn location(&self, code: &ProviderCode) -> Location {
         self.providers().location(code)
     }
 
-    /// Returns the service's own disk, where every upload is staged.
+    /// Returns the local disk. All uploads are staged there.
     pub fn local(&self) -> &LocalStore {
         &self.local
     }
 
-    /// Returns the providers that are registered now.
+    /// Returns the currently registered providers.
     pub fn providers(&self) -> Arc<ProviderRegistry> {
         Arc::clone(&self.providers.read())
     }
 
-    /// Registers other providers from now on.
+    /// Replaces the registered providers.
     pub fn replace_providers(&self, providers: ProviderRegistry) {
         *self.providers.write() = Arc::new(providers);
     }

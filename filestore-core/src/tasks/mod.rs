@@ -1,14 +1,13 @@
-//! Running work: tasks of the runtime, calls that block, and the one source of chance.
+//! Tasks, blocking work and random numbers.
 //!
 //! # Purpose
-//! All strata start work through this module and ask it for random numbers, so that a
-//! [`simulation`] can run the whole store on one thread: then a call that blocks is a task that
-//! takes simulated time, and every order of events follows from a seed. Outside of a simulation the
-//! functions are those of tokio.
+//! All layers start work and get random numbers here, so that a [`simulation`] can run the whole
+//! store on one thread. In a simulation, a blocking call is a task that takes simulated time, and a
+//! seed determines the order of events. Otherwise these functions call tokio.
 //!
 //! # Not here
-//! Threads that live as long as the store: the writer of the database, the threads of the variant
-//! engine, and those of a provider on a mounted file system.
+//! Threads with the lifetime of the store: the writer of the database, the threads of the variant
+//! engine, and the threads of a provider on a mounted file system.
 
 pub mod step;
 #[cfg(feature = "sabotage")]
@@ -19,7 +18,12 @@ pub mod simulation;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// Spawns a task on the current runtime.
+/// Time limit for a test that hangs. The limit is so long that a test never fails because the
+/// machine is busy.
+#[cfg(test)]
+pub const HANG: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// Starts a task on the current runtime.
 pub fn spawn<F>(task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -27,14 +31,14 @@ where
     tokio::spawn(task)
 }
 
-/// Runs `work`, which may block, away from the tasks: on the blocking pool of the current runtime.
+/// Runs `work`, which can block, on the blocking pool of the current runtime.
 ///
-/// The work runs to its end, also when the handle is dropped.
+/// The work runs to its end, even if you drop the handle.
 pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     blocking_on(&Handle::current(), work)
 }
 
-/// Runs `work` on the blocking pool of `runtime`. A runtime that shuts down drops the work.
+/// Runs `work` on the blocking pool of `runtime`. If the runtime shuts down, the work is dropped.
 pub fn blocking_on<T: Send + 'static>(
     runtime: &Handle,
     work: impl FnOnce() -> T + Send + 'static,
@@ -50,7 +54,7 @@ pub fn blocking_on<T: Send + 'static>(
     runtime.spawn_blocking(work)
 }
 
-/// Tells whether this thread runs a [`simulation`].
+/// Returns true if this thread runs a [`simulation`].
 pub fn is_simulated() -> bool {
     #[cfg(any(test, feature = "internals"))]
     let is_simulated = simulation::is_under_way();
@@ -60,7 +64,7 @@ pub fn is_simulated() -> bool {
     is_simulated
 }
 
-/// Draws the random part of an id; within a simulation the number follows from its seed.
+/// Returns the random part of an id. In a simulation, the seed determines the number.
 pub fn random_part() -> u128 {
     #[cfg(any(test, feature = "internals"))]
     if let Some(part) = simulation::random_part() {
@@ -70,8 +74,8 @@ pub fn random_part() -> u128 {
     ulid::Ulid::generate().random()
 }
 
-/// Draws 256 bits from the operating system, for a secret; within a simulation they follow from its
-/// seed.
+/// Returns 256 random bits from the operating system, for a secret. In a simulation, the seed
+/// determines the bits.
 pub fn random_secret() -> [u8; 32] {
     let mut bytes = [0; 32];
     if is_simulated() {
@@ -83,7 +87,7 @@ pub fn random_secret() -> [u8; 32] {
     bytes
 }
 
-/// Draws a name that nothing else has: 20 hexadecimal digits.
+/// Returns a unique random name: 20 hexadecimal digits.
 pub fn random_name() -> String {
     format!("{:020x}", random_part() & ((1 << 80) - 1))
 }

@@ -1,17 +1,17 @@
-//! Sabotage for tests: a kill at a step, calls that fail, and parts of the protocol taken away.
+//! Faults for tests: kills at a step, failing calls, and missing parts of the protocol.
 //!
 //! # Purpose
-//! A harness that finds nothing proves something only if it does find what is missing. So the fsyncs,
-//! the staging, and the order of bytes and record can each be taken away at run time, and the
-//! harness must fail then. The same seams end the process at a chosen step, and refuse a chosen
-//! call.
+//! A harness is only useful if it finds real errors. So a test can remove the fsyncs, the staging,
+//! or the order of bytes and record at run time, and then the harness must fail. The same code
+//! kills the process at a step, and lets calls fail. For example, `Plan { kill_at:
+//! Some((Step::Committed, 2)), .. }` kills the process at the third commit.
 //!
-//! # Not in what ships
-//! The feature `sabotage` is reached by the tests' dependencies alone.
+//! # Not in releases
+//! Only tests enable the feature `sabotage`.
 //!
 //! # Locking
-//! A process is armed once, before its store is opened. The counts are atomic; the log is appended to
-//! in single writes.
+//! Arm a process once, before its store is opened. The counts are atomic. Each log entry is a
+//! single write.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -28,14 +28,14 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::step::{Call, Step};
 
-/// A part of the protocol that can be taken away.
+/// A part of the protocol that a test can remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Files, directories and commits are synced.
     Fsync,
-    /// Bytes get their final name only when they are whole.
+    /// Bytes get their final name only after they are complete.
     Staging,
-    /// Bytes are there before their record is committed.
+    /// Bytes are stored before their record is committed.
     BytesFirst,
 }
 
@@ -52,42 +52,42 @@ impl FromStr for Part {
     }
 }
 
-/// A call that fails.
+/// Calls that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// The kind of the calls.
+    /// Kind of call.
     pub call: Call,
-    /// The number of the first one that fails, from 1.
+    /// Number of the first failing call, starting at 1.
     pub from: u64,
-    /// The number of calls that fail.
+    /// Number of failing calls.
     pub count: u64,
-    /// The error that they get.
+    /// Error code of these calls.
     pub errno: i32,
 }
 
-/// The harm that is done to a process.
+/// The faults for a process.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The step at which the process is killed, and how many times it is passed before.
+    /// Step at which the process is killed, and the number of earlier passes.
     pub kill_at: Option<(Step, u64)>,
-    /// The file to which the name of each step is appended, and [`REFUSED`].
+    /// Log file for the name of each step, and for [`REFUSED`].
     pub log: Option<PathBuf>,
-    /// The calls that fail.
+    /// Calls that fail.
     pub failure: Option<Failure>,
-    /// The part of the protocol that is missing.
+    /// The missing part of the protocol.
     pub without: Option<Part>,
 }
 
-/// A plan in force.
+/// An armed plan.
 struct Armed {
     plan: Plan,
     log: Option<File>,
-    /// The passes of each step.
+    /// Number of passes of each step.
     steps: Mutex<Vec<u64>>,
-    /// Wakes those who wait for a step.
+    /// Wakes the threads that wait for a step.
     passed: Condvar,
     calls: AtomicU64,
-    /// Bytes that wait for their record, where they do not come first.
+    /// Bytes that wait for their record, without `BytesFirst`.
     withheld: Mutex<HashMap<String, Vec<u8>>>,
 }
 
@@ -99,15 +99,15 @@ impl Armed {
     }
 }
 
-/// The line that the log has for each call that failed.
+/// Log line for each failed call.
 pub const REFUSED: &str = "refused";
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
 
-/// Puts `plan` in force for the rest of the process.
+/// Arms `plan` for the rest of the process.
 ///
 /// # Panics
-/// If one is in force already, or the log cannot be made.
+/// Panics if a plan is already armed, or if the log cannot be created.
 pub fn arm(plan: Plan) {
     let log = plan.log.as_ref().map(|path| {
         fs::OpenOptions::new().append(true).create(true).open(path).expect("the log can be made")
@@ -123,7 +123,7 @@ pub fn arm(plan: Plan) {
     assert!(ARMED.set(armed).is_ok(), "a process is armed once");
 }
 
-/// Notes that a step is done, and ends the process if the plan wants that.
+/// Records that a step is done. Kills the process if the plan says so.
 pub fn reached(step: Step) {
     let Some(armed) = ARMED.get() else { return };
     armed.note(step.name());
@@ -137,8 +137,8 @@ pub fn reached(step: Step) {
     }
 }
 
-/// Waits until the process has passed a step, no longer than `patience`; not at all if no plan is in
-/// force. Blocks.
+/// Waits until the process has passed a step, at most for `patience`. Returns at once if no plan is
+/// armed. Blocks.
 pub fn await_step(step: Step, patience: Duration) {
     let Some(armed) = ARMED.get() else { return };
     let mut steps = armed.steps.lock();
@@ -146,7 +146,7 @@ pub fn await_step(step: Step, patience: Duration) {
     armed.passed.wait_while_for(&mut steps, is_ahead, patience);
 }
 
-/// Fails if the plan wants this call to fail.
+/// Fails if the plan lets this call fail.
 pub fn attempt(call: Call) -> Result<(), Errno> {
     let Some(armed) = ARMED.get() else { return Ok(()) };
     match armed.plan.failure {
@@ -163,12 +163,12 @@ pub fn attempt(call: Call) -> Result<(), Errno> {
     }
 }
 
-/// Tells whether the plan takes that part of the protocol away.
+/// Returns true if the plan removes this part of the protocol.
 pub fn takes(part: Part) -> bool {
     ARMED.get().is_some_and(|armed| armed.plan.without == Some(part))
 }
 
-/// Takes the bytes of a staged file away until its record is committed, if the plan wants that.
+/// Keeps the bytes of a staged file until its record is committed, if the plan says so.
 pub fn withhold(staged: &str, directory: &File) {
     if !takes(Part::Staging) && !takes(Part::BytesFirst) {
         return;
@@ -181,7 +181,7 @@ pub fn withhold(staged: &str, directory: &File) {
     }
 }
 
-/// Writes bytes that were withheld: under their staged name, or straight under the final one.
+/// Writes the bytes that [`withhold`] kept, under their staged or final name.
 pub fn hand_out(staged: &str, staging: &File, blobs: &File, key: &str) {
     let Some(armed) = ARMED.get() else { return };
     let Some(bytes) = armed.withheld.lock().remove(staged) else { return };

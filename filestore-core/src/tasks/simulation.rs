@@ -1,17 +1,17 @@
-//! A simulation: the whole store on one thread, in an order of events that a seed decides.
+//! A simulation: the whole store on one thread, with an order of events that a seed determines.
 //!
 //! # Purpose
-//! Simulated time passes only while all tasks wait, so that an hour of work takes as long as its
-//! processor time. The same seed gives the same events, down to the last random number; a failure
-//! found by one seed is repeated by that seed.
+//! Simulated time passes only while all tasks wait, so an hour of work takes only its processor
+//! time. The same seed gives the same events, down to the last random number. If a seed finds a
+//! failure, run the seed again to repeat the failure.
 //!
 //! # Use
-//! [`Simulation::enter`] on the thread of a current-thread runtime whose time is paused, before
-//! the store is opened. The store's clock is [`Clock::of_runtime`](crate::Clock::of_runtime).
+//! Call [`Simulation::enter`] on the thread of a current-thread runtime with paused time, before
+//! you open the store. Use the clock [`Clock::of_runtime`](crate::Clock::of_runtime) for the store.
 //!
 //! # Limits
-//! Variants are made on threads of their own, outside of the simulation. What other threads do must
-//! not decide anything that the simulation asserts.
+//! Variants are made on other threads, outside the simulation. Assertions must not depend on other
+//! threads.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -31,15 +31,16 @@ struct State {
     log: Option<String>,
 }
 
-/// A simulation under way on this thread. Dropping the value ends the simulation.
+/// A running simulation of this thread. Drop the value to end the simulation.
 #[derive(Debug)]
 pub struct Simulation(PhantomData<*const ()>);
 
 impl Simulation {
-    /// Starts a simulation on this thread.
+    /// Starts a simulation on this thread. For example, `let simulation = Simulation::enter(7);`
+    /// repeats the run of seed 7.
     ///
     /// # Panics
-    /// Where one is under way already.
+    /// Panics if a simulation is already running.
     #[must_use = "the simulation ends with the value"]
     pub fn enter(seed: u64) -> Self {
         let state = State {
@@ -56,26 +57,20 @@ impl Simulation {
         Self(PhantomData)
     }
 
-    /// Keeps every event as a line from here on, for [`log`](Self::log).
+    /// Keeps each later event as a line, for [`log`](Self::log).
     pub fn keep_log(&self) {
         with(|state| state.log = Some(String::new()));
     }
 
-    /// Returns the lines that were kept.
+    /// Returns the kept lines.
     pub fn log(&self) -> String {
         with(|state| state.log.clone().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Returns the number of events so far and the digest over all of them, in hexadecimal.
+    /// Returns the number of events and the digest of all events, in hexadecimal digits.
     pub fn digest(&self) -> (u64, String) {
-        with(|state| {
-            let mut text = String::new();
-            for byte in state.trace.clone().finalize() {
-                write!(text, "{byte:02x}").expect("a string takes everything");
-            }
-            (state.events, text)
-        })
-        .expect("the value lives as long as the simulation")
+        with(|state| (state.events, hex::encode(state.trace.clone().finalize())))
+            .expect("the value lives as long as the simulation")
     }
 }
 
@@ -85,7 +80,7 @@ impl Drop for Simulation {
     }
 }
 
-/// Notes an event in the trace; does nothing outside of a simulation.
+/// Adds an event to the trace, if this process is a simulation.
 pub fn note(event: impl FnOnce() -> String) {
     if is_under_way() {
         let event = event();
@@ -93,23 +88,23 @@ pub fn note(event: impl FnOnce() -> String) {
     }
 }
 
-/// Draws a number below `limit` from the seed; 0 outside of a simulation.
+/// Returns a number below `limit` from the seed. 0 outside a simulation.
 pub fn below(limit: u64) -> u64 {
     with(|state| state.random.u64(..limit.max(1))).unwrap_or(0)
 }
 
-/// Tells whether this thread runs a simulation.
+/// Returns true if this thread runs a simulation.
 pub fn is_under_way() -> bool {
     with(|_| ()).is_some()
 }
 
-/// Draws the random part of an id; `None` outside of a simulation.
+/// Returns the random part of an id. `None` outside a simulation.
 pub(super) fn random_part() -> Option<u128> {
     with(|state| state.random.u128(..))
 }
 
-/// Draws the simulated time that a piece of blocking work takes; `None` outside of a simulation.
-/// Mostly short; one in 64 waits for a busy disk.
+/// Returns the simulated duration of blocking work. `None` outside a simulation. Most durations are
+/// short. One in 64 is long, like on a busy disk.
 pub(super) fn delay_of_blocking_work() -> Option<Duration> {
     with(|state| {
         let limit_micros = if state.random.u8(..64) == 0 { 200_000 } else { 3_000 };

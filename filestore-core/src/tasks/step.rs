@@ -1,16 +1,16 @@
-//! Steps of the protocol: the moments at which the disk, the database or a provider has just changed,
-//! and the calls that a failing disk refuses.
+//! Steps of the protocol: moments after a change of the disk, the database or a provider, and calls
+//! that can fail.
 //!
 //! # Purpose
-//! A crash may come after any step, and a call may fail at any time. The feature `sabotage`, which
-//! tests alone have, ends the process at a step, lets a call fail, or takes a part of the protocol
-//! away; see the module `sabotage`. Without the feature the functions of this module do
-//! nothing and cost nothing.
+//! A crash can happen after any step, and a call can fail at any time. With the feature `sabotage`,
+//! only for tests, a step can kill the process, a call can fail, or a part of the protocol is
+//! missing (see the module `sabotage`). Without the feature, the functions do nothing and cost
+//! nothing.
 //!
 //! # Use
-//! Code that changes anything that outlives the process says so with [`reached`], right after the
-//! change. A step that is new goes into the list here; the crash harness then fails until one of its
-//! scenarios comes to that step.
+//! If your code changes anything that outlives the process, call [`reached`] right after the
+//! change. For example, `reached(Step::Committed)` follows each commit. If you add a step to this
+//! list, the crash harness fails until one of its scenarios reaches the step.
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -21,7 +21,7 @@ macro_rules! steps {
         }
 
         impl Step {
-            /// All steps, in the order of their declaration.
+            /// All steps, in declaration order.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// Returns the name of the step, as in the log of the crash harness.
@@ -35,112 +35,116 @@ macro_rules! steps {
 }
 
 steps! {
-    /// The data directory is locked, and its parts are made.
+    /// The data directory is locked, and its folders exist.
     DirectoryOpened,
-    /// The file that room is kept in for deletes was made.
+    /// The reserve file for deletes was created.
     ReserveMade,
-    /// The database file was made, and nothing is in there.
+    /// The database file was created and is empty.
     DatabaseMade,
-    /// The rows that the last process left in the log are in the database.
+    /// The log of the last process is written back to the database.
     LogWrittenBack,
-    /// A step of the schema's migration is committed.
+    /// One migration of the schema is committed.
     SchemaMigrated,
     /// A marker of the store is written.
     MarkerWritten,
-    /// Recovery renamed what records name.
+    /// Recovery renamed a staged file with a record.
     StagedForwarded,
-    /// Recovery unlinked what no record names.
+    /// Recovery unlinked a staged file without a record.
     StagedUndone,
-    /// Recovery handed the objects of broken writes over.
+    /// Recovery gave the objects of interrupted writes to the purge.
     StaleWritesWithdrawn,
     /// Recovery ended the leases of the last process.
     LeasesEnded,
-    /// A staged file exists, and holds nothing.
+    /// A staged file was created and is empty.
     StagedFileMade,
     /// A block of a staged file is written.
     StagedBlockWritten,
     /// A staged file is synced.
     StagedFileSynced,
-    /// The names in the staging directory are synced.
+    /// The staging directory is synced.
     StagingSynced,
-    /// A transaction is complete, and not committed.
+    /// A transaction is complete and not yet committed.
     CommitPrepared,
-    /// A transaction is committed, and nobody was told.
+    /// A transaction is committed, and the caller does not know yet.
     Committed,
     /// The log of the database was checkpointed.
     Checkpointed,
-    /// A directory of blobs was made, and its name is not synced.
+    /// A blob directory was created, and its name is not synced.
     DirectoryMade,
-    /// The name of a new directory of blobs is synced.
+    /// The name of a new blob directory is synced.
     DirectorySynced,
     /// A blob has its final name.
     BlobRenamed,
     /// Final names are synced.
     RenamesSynced,
-    /// A staged file is unlinked that no record will name.
+    /// A staged file without a record is unlinked.
     StagedDiscarded,
     /// The purge has claimed files.
     PurgeClaimed,
     /// The variants of a claimed file are removed.
     VariantsRemoved,
-    /// The staged name of a blob is unlinked, the final one not yet.
+    /// The staged name of a blob is unlinked, and the final name is not.
     StagedNameRemoved,
     /// Both names of a blob are unlinked, and the directories are not synced.
     BlobRemoved,
     /// The directories of removed blobs are synced.
     RemovalSynced,
-    /// An empty directory of blobs is removed.
+    /// An empty blob directory is removed.
     DirectoryPruned,
     /// The records of purged files are deleted.
     PurgeFinished,
-    /// Dropped blobs are removed, and still listed as dropped.
+    /// Replaced blobs are removed and still listed.
     DroppedRemoved,
-    /// Dropped blobs are listed no more.
+    /// Replaced blobs are no longer listed.
     DroppedFinished,
-    /// A write to a provider is noted, and nothing of it was sent.
+    /// A write intent is stored, and no byte was sent.
     WriteNoted,
-    /// An object is whole at its provider, verified, and no record refers to it.
+    /// An object at its provider is complete and verified, and no record refers to it.
     ObjectPut,
     /// An object at a provider was removed again.
     ObjectRemoved,
     /// A sync has claimed a file.
     SyncClaimed,
-    /// A copy from a provider is staged here.
+    /// A copy from a provider is staged.
     CopyStaged,
-    /// A record refers to a copy elsewhere.
+    /// A record refers to a copy at another provider.
     CopyReferred,
-    /// A run has claimed a destination of backups that is a provider.
+    /// A backup run has claimed a destination at a provider.
     DestinationClaimed,
-    /// The place of a snapshot is made, and nothing is in there.
+    /// The database keeps the bytes that a snapshot will name.
+    HoldTaken,
+    /// The place of a snapshot was created and is empty.
     SnapshotBegun,
-    /// A destination of backups has a content.
+    /// The copy of the records for a snapshot is complete, and not flushed.
+    RecordsCopied,
+    /// A backup destination has a blob.
     ContentTaken,
-    /// A destination of backups that is a provider has the copy of the database.
+    /// A backup destination at a provider has the database copy.
     DatabaseTaken,
     /// The manifest of a snapshot has its name.
     SnapshotFinished,
     /// The manifest of a snapshot is removed, and the rest is not.
     SnapshotUnnamed,
-    /// A content that no snapshot holds is removed.
+    /// A blob without a snapshot is removed.
     ContentSwept,
 }
 
-/// A kind of call to the operating system that a failing or full disk refuses.
+/// A kind of call to the operating system that can fail, for example because the disk is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// Making or opening a file.
+    /// Create or open a file.
     Open,
-    /// Writing bytes.
+    /// Write bytes.
     Write,
-    /// Syncing a file or directory.
+    /// Sync a file or directory.
     Sync,
-    /// Renaming.
+    /// Rename.
     Rename,
-    /// Making a directory.
+    /// Create a directory.
     MakeDirectory,
-    /// Removing a name.
+    /// Unlink a name.
     Unlink,
-    /// Reading bytes.
+    /// Read bytes.
     Read,
 }
 
@@ -160,12 +164,12 @@ impl Call {
 #[cfg(feature = "sabotage")]
 pub use super::sabotage::{attempt, reached, takes};
 
-/// Notes that a step is done: a crash may come now.
+/// Records that a step is done. A crash can follow.
 #[cfg(not(feature = "sabotage"))]
 #[inline]
 pub fn reached(_step: Step) {}
 
-/// Fails where a test wants the next call of this kind to fail.
+/// Fails if a test wants the next call of this kind to fail.
 #[cfg(not(feature = "sabotage"))]
 #[inline]
 #[cfg_attr(

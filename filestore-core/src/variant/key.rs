@@ -2,17 +2,18 @@
 
 use sha2::{Digest, Sha256 as Sha256Hasher};
 
+use crate::domain::file::variant::{Fit, Motion, VariantSize};
 use crate::domain::id::{FileId, OrganizationId, Sha256};
-use crate::domain::variant::{Fit, Motion, VariantSize};
 
 /// The version of the rendering: part of every key, so that a change of the recipe (another
 /// filter, another encoder setting) makes new variants instead of serving old ones.
-pub(crate) const RECIPE: u32 = 7;
+pub(crate) const RECIPE: u32 = 8;
 
-/// The identity of one variant: the same key always means the same picture.
+/// The identity of a variant. The same key always means the same picture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VariantKey {
-    /// The owner of the file. In the key, so that organizations share nothing.
+    /// The organization of the file. The organization is a part of the key, so that organizations share no
+    /// variants.
     pub organization_id: OrganizationId,
     /// The file that the variant shows.
     pub file_id: FileId,
@@ -20,15 +21,15 @@ pub struct VariantKey {
     pub sha256: Sha256,
     /// The side of the square.
     pub size: VariantSize,
-    /// The way in which the picture fills the square.
+    /// How the picture fills the square.
     pub fit: Fit,
-    /// The part of an animation that the variant shows.
+    /// Whether the variant is still or animated.
     pub motion: Motion,
 }
 
 impl VariantKey {
-    /// Returns the entity tag, weak: `W/"<32 hexadecimal digits>"`. No picture is needed for it, so
-    /// a conditional request is answered without decoding anything.
+    /// Returns the weak entity tag: `W/"<32 hexadecimal digits>"`. The tag is computed without the picture,
+    /// so a conditional request needs no decoding.
     pub fn etag(&self) -> String {
         format!("W/\"{:032x}\"", u128::from_be_bytes(self.digest().0))
     }
@@ -75,27 +76,26 @@ impl From<VariantKey> for DigestedKey {
     }
 }
 
-/// The first 128 bits of a key's SHA-256: the name of its entry on disk, and its entity tag.
+/// The first 128 bits of a key's SHA-256. The value is the name of the entry on disk, and the entity tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyDigest(pub(crate) [u8; 16]);
 
 impl KeyDigest {
     pub(crate) fn to_hex(self) -> String {
-        format!("{:032x}", u128::from_be_bytes(self.0))
+        hex::encode(self.0)
     }
 
     pub(crate) fn from_hex(text: &str) -> Option<Self> {
-        let is_plain =
-            text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let bits = u128::from_str_radix(text, 16).ok().filter(|_| is_plain)?;
-        Some(Self(bits.to_be_bytes()))
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        (hex::encode(bytes) == text).then_some(Self(bytes))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::clock::Timestamp;
+    use crate::domain::time::clock::Timestamp;
 
     #[test]
     fn every_part_of_the_key_changes_the_entity_tag() {

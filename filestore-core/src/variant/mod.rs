@@ -1,58 +1,53 @@
-//! Gallery variants: all pixels of the service.
+//! Gallery variants of the pictures in a store.
 //!
 //! # Purpose
-//! Square WebP pictures of stored images, made once and kept in a cache. The engine knows no SQL
-//! and no storage: a caller gives it a key, a way to open the blob and a way to ask whether the
-//! blob is still current.
+//! Variants are square WebP pictures of stored images, made once by `filestore-pictures` and kept in a cache.
+//! The engine does not know SQL or storage. A caller passes a key, a function that opens the blob, and a
+//! function that tells whether the blob is still current.
 //!
-//! | module | concern |
+//! | module | task |
 //! |---|---|
-//! | `key`, `sheet` | the identity of a variant and of a contact sheet, their entity tags |
-//! | `geometry`, `pixels` | the words of the stages: rectangles, planes, layouts |
-//! | `jpeg` | a JPEG decoder that decodes no larger and no further than is wanted |
-//! | `webp` | a decoder of WebP stills that decodes no further than is wanted |
-//! | `lzw` | the compression of GIF and of many TIFFs |
-//! | `pipeline` | from an open blob to its variants, stage by stage, on one thread |
-//! | `cache` | results in memory and on disk, and decoded pictures for further sizes |
-//! | `engine` | the pipeline on threads of its own, once for all callers that ask at the same time |
-//! | `convert` | commands that make pictures of what is none, each in a sandbox |
+//! | `key`, `sheet` | the identity of variants and contact sheets, with their entity tags |
+//! | `fair` | distributes turns and waiting places fairly among organizations |
+//! | `pictures` (in builds without pictures: `no_pictures`) | adapts `filestore-pictures` to a store |
+//! | `cache` | keeps results in memory and on disk, and decoded pictures for further sizes |
+//! | `engine` | makes variants on its own threads, once for all concurrent callers |
+//! | `convert` | runs commands that make pictures from other files, each in a sandbox |
 //!
-//! Each module uses those above it, never those below.
+//! Each module uses modules above it in this table, never modules below it.
 
 use bytes::Bytes;
 
 mod key;
 mod sheet;
-mod geometry;
-mod pixels;
-mod jpeg;
-mod webp;
-mod lzw;
-mod png;
-mod pipeline;
+mod fair;
+#[cfg(feature = "pictures")]
+mod pictures;
+#[cfg(not(feature = "pictures"))]
+#[path = "no_pictures.rs"]
+mod pictures;
 mod cache;
 mod engine;
 pub(crate) mod convert;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "pictures"))]
 mod fixtures;
-#[cfg(test)]
-mod tests;
 
-pub use crate::domain::variant::{Fit, Motion, VariantSize};
+pub use crate::domain::file::variant::{Fit, Motion, VariantSize};
 pub use cache::CacheReport;
+#[cfg(feature = "converters")]
 pub use convert::{LAUNCHER_ARGUMENT, launch};
 pub use engine::{CellSource, Source, VariantEngine};
 pub use key::VariantKey;
-pub use pipeline::{animate, probe, render};
+pub(crate) use pictures::probe;
 pub use sheet::{Sheet, SheetCell, SheetKey};
 
-/// The answer to a request for a variant. Cheap to clone.
+/// The result of a request for a variant. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
-    /// The picture is no larger than asked: the original's bytes are the answer, untouched.
+    /// The picture is no larger than requested. Use the original's bytes, unchanged.
     PassThrough {
-        /// The media type that the bytes themselves show.
+        /// The media type, detected from the bytes.
         mime: &'static str,
     },
     /// The bytes of a WebP file.

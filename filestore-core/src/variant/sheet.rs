@@ -1,30 +1,28 @@
-//! A contact sheet: the identity of one, and one that was made.
-
-use std::fmt::Write as _;
+//! Contact sheets: their identity, and their contents.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256 as Sha256Hasher};
 
 use super::key::{KeyDigest, RECIPE};
 use crate::domain::error::Error;
+use crate::domain::file::sheet::{SheetGrid, SheetPlace};
+use crate::domain::file::variant::Fit;
 use crate::domain::id::{FileId, Sha256};
-use crate::domain::sheet::{SheetGrid, SheetPlace};
-use crate::domain::variant::Fit;
 
-/// The identity of a sheet: the blobs that it shows, in their order. A replaced or deleted file, or a
-/// file that the caller may not see, makes another key, so that no sheet is ever stale.
+/// The identity of a sheet: the blobs in it, in order. If a file is replaced, deleted or not accessible to
+/// the caller, the key differs. A sheet can therefore never be stale.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SheetKey {
     /// The cells.
     pub grid: SheetGrid,
-    /// The way in which each picture fills its cell.
+    /// How each picture fills its cell.
     pub fit: Fit,
-    /// Each file with the digest of its blob; `None` where the caller sees no file.
+    /// Each file with the digest of its blob. `None` if the caller cannot access the file.
     pub files: Vec<(FileId, Option<Sha256>)>,
 }
 
 impl SheetKey {
-    /// Returns the digest that stands for the key while a sheet is made.
+    /// Returns the digest that represents the key while a sheet is made.
     pub(crate) fn digest(&self) -> KeyDigest {
         let mut digest = [0; 16];
         digest.copy_from_slice(&self.hasher().finalize()[..16]);
@@ -44,8 +42,8 @@ impl SheetKey {
         hasher
     }
 
-    /// Returns the digest of what a sheet of this key shows at `quality`, in 32 hexadecimal digits. Each
-    /// cell has its refusal, if there is one. No picture is needed for it.
+    /// Returns the digest of a sheet's contents at `quality`, in 32 hexadecimal digits. Each cell contains
+    /// its refusal, if there is one. No picture is needed.
     pub(crate) fn tag<'a>(
         &self,
         quality: f32,
@@ -58,24 +56,21 @@ impl SheetKey {
             hasher.update([0]);
         }
 
-        hasher.finalize()[..16].iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-            text
-        })
+        hex::encode(&hasher.finalize()[..16])
     }
 }
 
-/// Pictures side by side in one WebP.
+/// Several pictures side by side in one WebP.
 #[derive(Debug, Clone)]
 pub struct Sheet {
-    /// The cells.
+    /// The grid of the cells.
     pub grid: SheetGrid,
-    /// The cells' contents, in the order of the files.
+    /// The contents of the cells, in the order of the files.
     pub cells: Vec<SheetCell>,
     /// The bytes of the WebP file.
     pub webp: Bytes,
-    /// The digest of what is shown and what is not, and of the configured quality, in 32 hexadecimal
-    /// digits: for entity tags.
+    /// The digest of the cells' contents and the configured quality, in 32 hexadecimal digits. The digest is
+    /// for entity tags.
     pub tag: String,
 }
 
@@ -84,6 +79,6 @@ pub struct Sheet {
 pub struct SheetCell {
     /// The file.
     pub file_id: FileId,
-    /// The place of the picture, or the reason why the cell is empty.
+    /// The position of the picture, or the reason why the cell is empty.
     pub shown: Result<SheetPlace, Error>,
 }

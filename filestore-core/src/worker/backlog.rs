@@ -1,13 +1,11 @@
-//! The backlog: what waits for each provider.
+//! The backlog: the work that waits for each provider.
 
 use crate::FileStore;
-use crate::domain::backlog::ProviderBacklog;
 use crate::domain::error::Result;
+use crate::domain::provider::backlog::ProviderBacklog;
 
-impl FileStore {
-    /// Counts what waits for each provider; those for which nothing waits are left out.
-    pub(crate) async fn backlog(&self) -> Result<Vec<ProviderBacklog>> {
-        let now = self.inner().now();
-        self.inner().metadata.backlog(now.minus(self.config().purge_grace), now).await
-    }
+/// Counts the waiting work of each provider. Providers without waiting work are omitted.
+pub(crate) async fn count(store: &FileStore) -> Result<Vec<ProviderBacklog>> {
+    let now = store.inner().now();
+    store.inner().metadata.backlog(now.minus(store.config().purge_grace), now).await
 }

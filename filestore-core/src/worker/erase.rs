@@ -1,14 +1,24 @@
-//! The erasure of an organization: its keys' rights, files with all their bytes, bindings, remembered
-//! replies and totals.
+//! Erases an organization: the rights of its keys, its files with all bytes, its bindings, remembered replies
+//! and totals.
 //!
 //! # Purpose
-//! One receipt says what was removed, and that each place was looked at. Files go the ordinary way: they
-//! are deleted, claimed by the purge, their bytes confirmed absent, then their records go. Only the
-//! grace period of a deletion is not waited for.
+//! One receipt lists the removals, and confirms that every place was checked. Files are erased in the
+//! ordinary way: they are deleted, and the purge claims them, confirms that their bytes are absent, and then
+//! removes their records. Only the grace period is skipped.
+//!
+//! # Preventing a return
+//! An erasure ends the *era* of its organization, at its start and before each search for leftovers. An
+//! insert names the era in which its work began, and its transaction refuses an earlier era. This stops
+//! running uploads of any sender, uploads with an older signed URL, and files of an older snapshot. Eras are
+//! numbers and not times, so that no clock decides.
+//!
+//! Remembered replies end with the era. Deleted files are due at once, and cannot be restored. A replace, a
+//! sync and a move need no era. Each is a compare-and-set on a record that the erasure has marked. If the
+//! change fails, the object goes to `blob_gc`.
 //!
 //! # Crash safety
-//! Each step is derived from what is still there, so a run that was stopped or killed is begun again.
-//! The numbers of earlier runs are kept in a setting, one for each organization.
+//! Each step is derived from the remaining data, so a run that was stopped or killed can be started again. A
+//! setting for each organization contains the numbers of earlier runs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,62 +26,70 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use crate::FileStore;
-use crate::domain::clock::Timestamp;
-use crate::domain::erasure::{EraseReceipt, ErasedPlace, Removed};
+use crate::domain::access::scope::Scope;
 use crate::domain::error::{ErrorKind, Result};
+use crate::domain::file::listing::ListFilter;
+use crate::domain::file::status::PurgeStatus;
 use crate::domain::id::{KeyId, OrganizationId};
-use crate::domain::listing::ListFilter;
-use crate::domain::receipt::DeletedBy;
-use crate::domain::scope::Scope;
-use crate::domain::status::PurgeStatus;
+use crate::domain::report::erasure::{EraseReceipt, ErasedPlace, MayReturn, Removed};
+use crate::domain::report::receipt::DeletedBy;
+use crate::domain::report::{PurgeOptions, PurgeWhen};
+use crate::domain::time::clock::Timestamp;
 use crate::metadata::Company;
 use crate::storage::Cloud;
 use crate::storage::stores::Holder;
 
-use super::progress::Progress;
+use super::purge;
+use super::running::lane;
+use super::running::progress::Progress;
 
-/// Files that are deleted in one round.
+/// The number of files deleted in one round.
 const PAGE: usize = 500;
 
-/// Rounds of purging: what came due meanwhile, and what another run had claimed.
+/// The number of purge rounds. These rounds cover files that became due in the meantime or were claimed by
+/// another run.
 const ROUNDS: usize = 10;
 
-/// Time for which an erasure waits for other runs of the purge, in all.
+/// The total time for which an erasure waits for other purge runs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The wait for a purge of another server.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-impl FileStore {
-    /// Erases an organization, until nothing is left that can be removed now, or `stop` returns true.
-    pub(crate) async fn erase_organization(
-        &self,
-        organization: &OrganizationId,
-        stop: &(dyn Fn() -> bool + Sync),
-        progress: &dyn Progress,
-    ) -> Result<EraseReceipt> {
-        let mut erasure = Erasure::begin(self, organization).await?;
-        progress.accepted();
-        progress.start(Some(erasure.store.usage(organization, &Scope::All).await?.total().files));
+/// Erases an organization. Ends when everything that can be removed now is removed, or when `stop` returns
+/// true.
+pub(crate) async fn run(
+    store: &FileStore,
+    organization: &OrganizationId,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<EraseReceipt> {
+    let mut erasure = Erasure::begin(store, organization).await?;
+    progress.accepted();
+    progress
+        .start(Some(erasure.store.scoped(&Scope::All).usage(organization).await?.total().files));
 
-        erasure.take_rights().await?;
-        erasure.save().await?;
-        let patient_until = self.inner().clock.monotonic() + PATIENCE;
-        for _ in 0..ROUNDS {
-            erasure.delete_files(stop, progress).await?;
-            erasure.purge(stop).await?;
-            if stop() || erasure.is_without_files().await? {
-                break;
-            }
-            erasure.await_other_purges(patient_until).await;
+    erasure.take_rights().await?;
+    erasure.end_era().await?;
+    erasure.save().await?;
+    let patient_until = store.inner().clock.monotonic() + PATIENCE;
+    for _ in 0..ROUNDS {
+        erasure.delete_files(stop, progress).await?;
+        erasure.end_era().await?;
+        erasure.purge(stop).await?;
+        if stop() || erasure.is_without_files().await? {
+            break;
         }
-
-        if !stop() {
-            erasure.forget().await?;
-            erasure.save().await?;
-        }
-        erasure.receipt().await
+        erasure.await_other_purges(patient_until).await;
     }
+
+    if !stop() {
+        // What comes from here on, although it began during the erasure, is refused.
+        erasure.end_era().await?;
+        erasure.forget().await?;
+        erasure.save().await?;
+    }
+    erasure.receipt().await
 }
 
 struct Erasure<'a> {
@@ -84,7 +102,7 @@ struct Erasure<'a> {
 }
 
 impl<'a> Erasure<'a> {
-    /// Begins an erasure, or goes on with the numbers of one that is not over.
+    /// Begins an erasure, or continues with the numbers of an unfinished erasure.
     async fn begin(store: &'a FileStore, organization: &'a OrganizationId) -> Result<Self> {
         let settings = store.inner().metadata.settings().await?;
         let mut erasure = Self {
@@ -102,7 +120,7 @@ impl<'a> Erasure<'a> {
         Ok(erasure)
     }
 
-    /// Counts the files that were deleted before the erasure, and go with it.
+    /// Counts the files that were deleted before the erasure and are erased with it.
     async fn count_deleted(&mut self) -> Result<()> {
         let filter = ListFilter {
             organization_id: Some(self.organization.clone()),
@@ -126,7 +144,7 @@ impl<'a> Erasure<'a> {
         format!("erased:{}", self.organization)
     }
 
-    /// Takes the numbers of earlier runs over.
+    /// Reads the numbers of earlier runs.
     fn read(&mut self, text: &str) {
         let mut words = text.split(' ');
         let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
@@ -140,7 +158,7 @@ impl<'a> Erasure<'a> {
         self.narrowed = words.next().map(ids).unwrap_or_default();
     }
 
-    /// Keeps the numbers for a later run.
+    /// Stores the numbers for a later run.
     async fn save(&self) -> Result<()> {
         let Removed { files, bytes, bindings, replies } = self.removed;
         let ids = |ids: &BTreeSet<KeyId>| {
@@ -153,8 +171,8 @@ impl<'a> Erasure<'a> {
         self.store.inner().metadata.put_settings([(self.setting(), text)].into()).await
     }
 
-    /// Takes the organization off every key, so that no client brings files in meanwhile. A key that
-    /// names no other is revoked.
+    /// Removes the organization from every key, so that clients cannot add files in the meantime. A key
+    /// without other organizations is revoked.
     async fn take_rights(&mut self) -> Result<()> {
         for key in self.store.keys().list() {
             let Scope::Organizations(list) = &*key.organizations else { continue };
@@ -191,8 +209,8 @@ impl<'a> Erasure<'a> {
             let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
             let ids: Vec<_> = page.records.iter().map(|record| record.file_id).collect();
 
-            let by = &DeletedBy::Erasure;
-            for deleted in self.store.delete_many_by(&ids, &Scope::All, by).await {
+            let files = self.store.scoped(&Scope::All).deleting_as(&DeletedBy::Erasure);
+            for deleted in files.delete_many(&ids).await {
                 match deleted {
                     Ok(record) => {
                         self.removed.files += 1;
@@ -213,23 +231,31 @@ impl<'a> Erasure<'a> {
         Ok(())
     }
 
-    /// Purges what is deleted, without its grace period, at every holder.
-    async fn purge(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+    /// Refuses work that began before now, and makes all deleted files due.
+    async fn end_era(&mut self) -> Result<()> {
         let inner = self.store.inner();
-        inner.metadata.hasten_erasure(self.organization, inner.now()).await?;
-        for holder in self.store.holders() {
-            self.store.purge_files_of(&holder, stop).await?;
-            self.store.remove_dropped_of(&holder, stop).await?;
+        self.removed.replies += inner.metadata.end_era(self.organization, inner.now()).await?;
+        Ok(())
+    }
+
+    /// Purges deleted files at every holder, without their grace period.
+    async fn purge(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let options =
+            PurgeOptions { when: PurgeWhen::Now, organization: Some(self.organization.clone()) };
+        for holder in lane::holders(self.store) {
+            purge::run_files(self.store, &holder, &options, stop).await?;
+            purge::run_dropped(self.store, &holder, stop).await?;
         }
         Ok(())
     }
 
-    /// Waits until another run of the purge, which may have claimed files of the organization, has ended;
-    /// not at all if there is none. Runs of other servers are not heard of: a while may be enough.
+    /// Waits until another purge run that may have claimed files of the organization has ended. Does not wait
+    /// if there is none. The ends of runs on other servers are not visible, so the wait for them has a fixed
+    /// length.
     async fn await_other_purges(&self, until: Duration) {
         let inner = self.store.inner();
         let left = until.saturating_sub(inner.clock.monotonic());
-        match inner.purging.listen() {
+        match inner.background.purging.listen() {
             Some(mut ended) => drop(timeout(left, ended.notified()).await),
             None if inner.metadata.company() == Company::Others => sleep(left.min(A_WHILE)).await,
             None => {}
@@ -241,7 +267,7 @@ impl<'a> Erasure<'a> {
         Ok(left.files == 0)
     }
 
-    /// Forgets what the database has besides files.
+    /// Removes the organization's data in the database, except files.
     async fn forget(&mut self) -> Result<()> {
         let metadata = &self.store.inner().metadata;
         let forgotten = metadata.forget_organization(self.organization).await?;
@@ -250,12 +276,12 @@ impl<'a> Erasure<'a> {
         Ok(())
     }
 
-    /// Looks at every place, and says what was removed and what is left.
+    /// Checks every place, and reports removals and leftovers.
     async fn receipt(self) -> Result<EraseReceipt> {
         let inner = self.store.inner();
         let left = inner.metadata.left_of(self.organization).await?;
         let mut places = vec![ErasedPlace::new("database", left.describe()), self.keys()];
-        for holder in self.store.holders() {
+        for holder in lane::holders(self.store) {
             let left = match inner.stores.holder(&holder) {
                 Ok(Holder::Disk(disk)) => disk.left_of(self.organization.as_str()).await,
                 Ok(Holder::Cloud(cloud)) => self.left_at(&cloud).await,
@@ -265,6 +291,7 @@ impl<'a> Erasure<'a> {
         }
         let quarantined = inner.stores.local().left_in_quarantine(self.organization.as_str()).await;
         places.push(ErasedPlace::counted("quarantine", quarantined));
+        let may_return = self.may_return(&places).await?;
 
         Ok(EraseReceipt {
             organization: self.organization.clone(),
@@ -276,7 +303,40 @@ impl<'a> Erasure<'a> {
             keys_revoked: self.revoked.into_iter().collect(),
             keys_narrowed: self.narrowed.into_iter().collect(),
             places,
+            may_return,
         })
+    }
+
+    /// Lists the places from which data of the organization can still return.
+    async fn may_return(&self, places: &[ErasedPlace]) -> Result<Vec<MayReturn>> {
+        let inner = self.store.inner();
+        let (now, config) = (inner.now(), inner.config());
+        let mut all = Vec::new();
+
+        let signing = self.store.signing();
+        if !signing.secrets().is_empty() {
+            let window_ends = now.plus(signing.cacheable_for(now.plus(config.signing.window)));
+            let detail = "caches that keep replies to signed URLs, until the window ends";
+            all.push(MayReturn::new("shared caches", Some(window_ends), detail));
+        }
+
+        let holders = lane::holders(self.store);
+        if holders.iter().any(|holder| matches!(inner.stores.holder(holder), Ok(Holder::Cloud(_))))
+        {
+            let detail = "issued redirects still return the copies in a provider cache";
+            let until = now.plus(config.presign_ttl);
+            all.push(MayReturn::new("presigned URLs", Some(until), detail));
+        }
+        for place in places.iter().filter(|place| !place.is_absent) {
+            let detail =
+                "the place is not empty, or could not be looked at: erase the organization again";
+            all.push(MayReturn::new(&place.place, None, detail));
+        }
+        for place in self.store.inner().destinations.places(&config.backup_destinations).await? {
+            let detail = "snapshots that were taken before: prune them. After a restore of all of one, erase the organization again";
+            all.push(MayReturn::new(format!("backup {place}"), None, detail));
+        }
+        Ok(all)
     }
 
     fn keys(&self) -> ErasedPlace {
@@ -290,7 +350,7 @@ impl<'a> Erasure<'a> {
         ErasedPlace::new("keys", (count > 0).then(|| format!("{count} keys name it")))
     }
 
-    /// Counts objects of the organization at a provider that shows the store's marker.
+    /// Counts objects of the organization at a provider with the store's marker.
     async fn left_at(&self, cloud: &Cloud) -> Result<u64> {
         if !cloud.was_used().await? {
             return Ok(0);
@@ -312,14 +372,17 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::domain::binding::NewBinding;
+    use crate::domain::access::key::{KeyScope, NewKey};
+    use crate::domain::access::signed_url::UploadPermit;
     use crate::domain::config::StoreConfig;
-    use crate::domain::fsck::FsckOptions;
-    use crate::domain::key::{KeyScope, NewKey};
+    use crate::domain::provider::binding::NewBinding;
     use crate::domain::provider::{ProviderCode, ProviderConfig};
-    use crate::metadata::{Lease, Purged};
-    use crate::service::{ListRequest, NewUpload};
+    use crate::domain::report::fsck::FsckOptions;
+    use crate::metadata::{DueFiles, Lease, Purged};
+    use crate::service::{ListRequest, NewUpload, UploadClaims};
     use crate::worker::NoProgress;
+
+    const LONG: Duration = Duration::from_hours(1);
 
     async fn open(path: &Path) -> FileStore {
         let root = path.join("disk").to_str().unwrap().to_owned();
@@ -334,7 +397,7 @@ mod tests {
             let new = NewUpload::new(organization.parse().unwrap(), "docs".parse().unwrap());
             store.upload(new, format!("file {number:03}").as_bytes()).await.unwrap();
         }
-        store.inner().publishing.idle().await;
+        store.inner().uploads.publishing.idle().await;
     }
 
     async fn bind(store: &FileStore, number: i64) {
@@ -372,8 +435,8 @@ mod tests {
         bind(&store, 7).await;
         upload(&store, "7", 2).await;
         let deleted =
-            store.list(&ListRequest::default(), &Scope::All).await.unwrap().items[0].file_id;
-        store.delete(deleted, &Scope::All).await.unwrap();
+            store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items[0].file_id;
+        store.scoped(&Scope::All).delete(deleted).await.unwrap();
         bind(&store, 77).await;
         upload(&store, "77", 2).await;
         let (own, shared) = (key(&store, &["7"]).await, key(&store, &["7", "77"]).await);
@@ -391,7 +454,7 @@ mod tests {
         assert_eq!(files_below(&dir.path().join("disk/7")), 0);
         let usage = |name: &str| {
             let (store, name) = (store.clone(), name.parse().unwrap());
-            async move { store.usage(&name, &Scope::All).await.unwrap().total().files }
+            async move { store.scoped(&Scope::All).usage(&name).await.unwrap().total().files }
         };
         assert_eq!((usage("7").await, usage("77").await), (0, 2));
         let keys = store.keys().list();
@@ -440,18 +503,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path()).await;
         upload(&store, "7", 1).await;
-        let file = store.list(&ListRequest::default(), &Scope::All).await.unwrap().items[0].file_id;
-        store.delete(file, &Scope::All).await.unwrap();
+        let file =
+            store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items[0].file_id;
+        store.scoped(&Scope::All).delete(file).await.unwrap();
 
         let inner = store.inner();
-        let (working, now) = (inner.purging.begin(), inner.now());
+        let (working, now) = (inner.background.purging.begin(), inner.now());
         let lease = Lease { owner: "another", now, until: now.plus(Duration::from_mins(10)) };
         let local = ProviderCode::local();
-        let claims = inner.metadata.claim_purges(lease, &local, now, 10).await.unwrap();
+        let claims = inner
+            .metadata
+            .claim_purges(lease, &local, DueFiles::marked_before(now), 10)
+            .await
+            .unwrap();
         assert_eq!(claims.len(), 1);
 
         let other = async {
-            while !inner.purging.is_listened_to() {
+            while !inner.background.purging.is_listened_to() {
                 tokio::task::yield_now().await;
             }
             let blob = dir.path().join("data/blobs").join(claims[0].record.blob.key.as_str());
@@ -484,6 +552,66 @@ mod tests {
         let store = open(dir.path()).await;
         let receipt = erase(&store, "7").await;
         assert!(receipt.is_complete && receipt.removed.files == 2, "{receipt:?}");
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_began_before_an_erasure_is_refused_whoever_sends_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        let new = || NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
+        let era = store.uploads().era();
+        let begun = async |era, bytes: &'static str| {
+            let mut session = store.uploads().begun_in(era).begin_unclaimed();
+            session.write(bytes.into()).await.unwrap();
+            session
+        };
+        let session = begun(era, "before").await;
+        let permit = UploadPermit::new("n", store.inner().now().plus(LONG)).unwrap();
+        let signed = UploadClaims::new("7".parse().unwrap()).with_permit(permit.signed_in(era));
+        let mut signed_before = begun(era, "signed").await;
+        signed_before.claim(signed.clone()).await.unwrap();
+
+        assert!(erase(&store, "7").await.is_complete);
+        let late = session.commit(new()).await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Conflict);
+        let late = begun(era, "later").await.commit(new()).await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Conflict, "the request began before");
+
+        let refused = store.uploads().begin(signed).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::SignatureInvalid);
+        let refused = signed_before.commit(new()).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::SignatureInvalid);
+        assert!(erase(&store, "7").await.removed.files == 0, "nothing came");
+
+        store.upload(new(), &b"anew"[..]).await.unwrap();
+        store.close().await;
+        drop(store);
+        let store = open(dir.path()).await;
+        let mut session = store.uploads().begun_in(era).begin_unclaimed();
+        session.write("late".into()).await.unwrap();
+        assert!(session.commit(new()).await.is_err(), "after a restart");
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_an_erasure_could_not_remove_yet_is_not_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        bind(&store, 7).await;
+        upload(&store, "7", 2).await;
+        let all = store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items;
+        store.scoped(&Scope::All).delete(all[0].file_id).await.unwrap();
+        std::fs::rename(dir.path().join("disk"), dir.path().join("away")).unwrap();
+        std::fs::create_dir(dir.path().join("disk")).unwrap();
+
+        let receipt = erase(&store, "7").await;
+        assert!(!receipt.is_complete);
+        assert!(receipt.may_return.iter().any(|one| one.place == "disk"), "{receipt:?}");
+        for file in all {
+            let refused = store.scoped(&Scope::All).restore(file.file_id).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::AlreadyPurging);
+        }
         store.close().await;
     }
 }

@@ -1,79 +1,83 @@
-//! The whole store at a glance, background work included.
+//! The overview of a whole store, including background work.
 
+use super::{backlog, fsck, purge, sync};
 use crate::FileStore;
 use crate::domain::error::Result;
-use crate::domain::load::Load;
-use crate::domain::overview::{Overview, ProviderStatus};
+use crate::domain::report::PurgeOptions;
+use crate::domain::report::load::Load;
+use crate::domain::report::overview::{Overview, ProviderStatus};
+use crate::service::work::overview::{disk_space, faults, provider_states, unfinished};
 
-impl FileStore {
-    /// Lists every provider with how it answers and what waits for it.
-    pub(crate) async fn provider_overview(&self) -> Result<Vec<ProviderStatus>> {
-        Ok(self.provider_states(self.backlog().await?))
+/// Lists all providers with their health and their waiting work.
+pub(crate) async fn providers(store: &FileStore) -> Result<Vec<ProviderStatus>> {
+    Ok(provider_states(store, backlog::count(store).await?))
+}
+
+/// Returns the state of queues, caches and counters. Does not count single rows or files.
+pub(crate) async fn load(store: &FileStore) -> Load {
+    let (copied_files, copied_bytes) = store.inner().background.traffic.totals();
+    let damage = store.damage();
+
+    Load {
+        at: store.inner().now(),
+        opened_at: store.inner().opened_at,
+        disk: disk_space(store).await,
+        unfinished: unfinished(store),
+        writes: store.inner().metadata.queued_writes(),
+        variants: store.inner().pictures.engine.load(),
+        copied_files,
+        copied_bytes,
+        damaged_rows: damage.damaged_rows,
+        missing_blobs: damage.missing_blobs,
+        scrub: fsck::status(store).await.ok().and_then(|checks| checks.scrub),
     }
+}
 
-    /// Looks at queues, caches and counters. Nothing is counted row by row or file by file.
-    pub(crate) async fn load(&self) -> Load {
-        let (copied_files, copied_bytes) = self.inner().traffic.totals();
-        let damage = self.damage();
+/// Returns the whole overview. If the database does not answer, parts of the overview are empty, and the
+/// overview reports this.
+pub(crate) async fn everything(store: &FileStore) -> Overview {
+    let everything = PurgeOptions::default();
+    let ((database_fault, storage_fault), disk, providers, total, sync, purge, checks, migrations) = tokio::join!(
+        faults(store),
+        disk_space(store),
+        providers(store),
+        store.inner().metadata.total(),
+        sync::status(store),
+        purge::plan(store, &everything),
+        fsck::status(store),
+        store.inner().background.running_migrations(),
+    );
+    let uncounted =
+        [providers.as_ref().err(), total.as_ref().err(), sync.as_ref().err(), purge.as_ref().err()];
+    let uncounted = uncounted.into_iter().flatten().next().map(|error| error.message().to_owned());
 
-        Load {
-            at: self.inner().now(),
-            opened_at: self.inner().opened_at,
-            disk: self.disk_space().await,
-            unfinished: self.unfinished(),
-            writes: self.inner().metadata.queued_writes(),
-            variants: self.variant_load(),
-            copied_files,
-            copied_bytes,
-            damaged_rows: damage.damaged_rows,
-            missing_blobs: damage.missing_blobs,
-            scrub: self.fsck_status().await.ok().and_then(|checks| checks.scrub),
-        }
-    }
-
-    /// Looks at everything. A part that cannot be counted because the database does not answer is left
-    /// at nothing, and the overview says so.
-    pub(crate) async fn overview(&self) -> Overview {
-        let ((database_fault, storage_fault), disk, providers, sync, purge, checks, migrations) = tokio::join!(
-            self.faults(),
-            self.disk_space(),
-            self.provider_overview(),
-            self.sync_status(),
-            self.purge_plan(),
-            self.fsck_status(),
-            self.inner().running_migrations(),
-        );
-        let uncounted = [providers.as_ref().err(), sync.as_ref().err(), purge.as_ref().err()];
-        let uncounted =
-            uncounted.into_iter().flatten().next().map(|error| error.message().to_owned());
-
-        Overview {
-            store_id: self.inner().metadata.store_id(),
-            version: env!("CARGO_PKG_VERSION"),
-            opened_at: self.inner().opened_at,
-            at: self.inner().now(),
-            data_dir: self.data_dir().path().to_owned(),
-            database_fault: database_fault.or(uncounted),
-            storage_fault,
-            disk,
-            unfinished: self.unfinished(),
-            providers: providers.unwrap_or_else(|_| self.provider_states(Vec::new())),
-            sync: sync.unwrap_or_default(),
-            purge: purge.unwrap_or_default(),
-            migrations,
-            checks: checks.unwrap_or_default(),
-            damage: self.damage(),
-        }
+    Overview {
+        store_id: store.inner().metadata.store_id(),
+        version: env!("CARGO_PKG_VERSION"),
+        opened_at: store.inner().opened_at,
+        at: store.inner().now(),
+        data_dir: store.data_dir().path().to_owned(),
+        database_fault: database_fault.or(uncounted),
+        storage_fault,
+        disk,
+        unfinished: unfinished(store),
+        providers: providers.unwrap_or_else(|_| provider_states(store, Vec::new())),
+        total: total.map(|usage| usage.total()).unwrap_or_default(),
+        sync: sync.unwrap_or_default(),
+        purge: purge.unwrap_or_default(),
+        migrations,
+        checks: checks.unwrap_or_default(),
+        damage: store.damage(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::FileStore;
+    use crate::domain::access::scope::Scope;
     use crate::domain::config::StoreConfig;
     use crate::domain::provider::ProviderConfig;
-    use crate::domain::provider_health::BreakerState;
-    use crate::domain::scope::Scope;
+    use crate::domain::provider::health::BreakerState;
     use crate::service::NewUpload;
 
     #[tokio::test]
@@ -84,17 +88,22 @@ mod tests {
         let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
         let new = NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
         let record = store.upload(new, &b"bytes"[..]).await.unwrap();
-        store.delete(record.file_id, &Scope::All).await.unwrap();
-        let _unfinished = store.uploads().stage().await.unwrap();
+        store.scoped(&Scope::All).delete(record.file_id).await.unwrap();
+        let mut unfinished = store.uploads().begin_unclaimed();
+        unfinished.begin_file().await.unwrap();
 
         let overview = store.admin().overview().await;
         assert_eq!(overview.data_dir, store.data_dir().path());
         assert_eq!((overview.database_fault.clone(), overview.storage_fault.clone()), (None, None));
         assert!(overview.disk.is_some_and(|disk| disk.total_bytes > disk.free_bytes));
-        assert_eq!((overview.unfinished.files, overview.purge.purged), (1, 1));
+        assert_eq!((overview.unfinished.files, overview.purge.purged), (1, 0));
+        assert_eq!((overview.total.files, overview.total.bytes), (1, 5), "until it is purged");
+        assert_eq!((overview.purge.waiting, overview.purge.waiting_bytes), (1, 5));
+        let due = overview.purge.next_due_at.unwrap();
+        assert!(due > store.now() && due <= store.now().plus(store.config().purge_grace));
 
         let [local, memory] = &overview.providers[..] else { panic!("{:?}", overview.providers) };
-        assert_eq!((local.state(), local.backlog.purge.count), (None, 1));
+        assert_eq!((local.state(), local.backlog.purge.count), (None, 0), "it is not due yet");
         assert_eq!((memory.state(), memory.backlog.is_empty()), (Some(BreakerState::Closed), true));
         store.close().await;
     }
@@ -105,7 +114,7 @@ mod tests {
         let store = FileStore::open(dir.path()).await.unwrap();
         let new = NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
         let record = store.upload(new, &b"no picture"[..]).await.unwrap();
-        assert!(store.variant(record.file_id, 200).await.is_err());
+        assert!(store.scoped(&Scope::All).variant(record.file_id, 200).await.is_err());
 
         let load = store.admin().load().await;
         assert_eq!((load.variants.made, load.variants.failed), (0, 1));

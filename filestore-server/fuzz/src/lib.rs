@@ -1,25 +1,26 @@
-//! The checks of the targets. An input is refused with an error or means one thing, and nothing
-//! panics.
+//! The checks of the fuzz targets. The code must refuse an input with an error, or read it in exactly one
+//! way. No input may cause a panic.
 
 use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use filestore_core::domain::disposition::Disposition;
-use filestore_core::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
-use filestore_core::domain::path::BlobKey;
-use filestore_core::{ErrorKind, FileStore, NewUpload, Scope, api};
+use filestore_core::internals::domain::file::disposition::Disposition;
+use filestore_core::internals::domain::file::media::fetch;
+use filestore_core::internals::domain::file::path::BlobKey;
+use filestore_core::internals::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
+use filestore_core::{ErrorKind, FileStore, MetadataPatch, NewUpload, Scope, api};
 use filestore_server::Config;
 use filestore_server::http::query::Query;
 use filestore_server::http::range::ByteRange;
 use filestore_server::multipart::{Boundary, Event, Limits, Parser};
 
-/// Splits off the first byte, which chooses something.
+/// Splits off the first byte, which selects a case.
 fn choice(bytes: &[u8]) -> (usize, &[u8]) {
     bytes.split_first().map_or((0, bytes), |(first, rest)| (usize::from(*first), rest))
 }
 
-/// Reads a form in one piece and in pieces: both give the same, whatever the bytes are.
+/// Reads a form in one piece and in several pieces. Both results must be equal.
 pub fn multipart(bytes: &[u8]) {
     let (length, body) = choice(bytes);
     let whole = events(body, body.len().max(1));
@@ -27,7 +28,7 @@ pub fn multipart(bytes: &[u8]) {
     assert_eq!(whole, pieces, "the form depends on how it is cut");
 }
 
-/// The parts of a form with their bytes, and whether it was whole; `None` if it is malformed.
+/// The parts of a form with their bytes, and whether the form is complete. `None` for a malformed form.
 fn events(body: &[u8], length: usize) -> Option<(Vec<(String, Vec<u8>)>, bool)> {
     let boundary = Boundary::new("b").expect("a boundary");
     let mut parser = Parser::new(&boundary, Limits::for_items(2));
@@ -50,8 +51,8 @@ fn events(body: &[u8], length: usize) -> Option<(Vec<(String, Vec<u8>)>, bool)> 
     Some((parts, ended && parser.finish().is_ok()))
 }
 
-/// Reads a disposition that a client sends, and writes one for any name: what is written is a header of
-/// one line, in which the name ends where it ended.
+/// Reads a disposition from a client, and writes a disposition for any name. The written header must have one
+/// line, and the name must end at the right place.
 pub fn disposition(bytes: &[u8]) {
     let head = [b"--b\r\nContent-Disposition: ", bytes, b"\r\n\r\nx\r\n--b--\r\n"].concat();
     let sent = events(&head, head.len());
@@ -68,6 +69,21 @@ pub fn disposition(bytes: &[u8]) {
         let (_, encoded) = value.rsplit_once("filename*=UTF-8''").expect("the exact name");
         assert!(!encoded.contains(['"', ';', ' ', '\'', '\\']), "{encoded:?}");
     }
+    // A longer one is over the limit of a header.
+    if !name.is_empty() && value.len() < 8000 {
+        let form = value.replacen("attachment", "form-data; name=f", 1);
+        let head =
+            [b"--b\r\nContent-Disposition: ", form.as_bytes(), b"\r\n\r\nx\r\n--b--\r\n"].concat();
+        let (parts, _) = events(&head, 1).expect("a disposition of this server is one for it");
+        let read = format!("file_name: {:?}", Some(&*name));
+        assert!(parts[0].0.contains(&read), "{value:?} is read as {parts:?}");
+    }
+}
+
+/// Reads a media type like browsers do. Browsers must read an accepted type, and the sent `Content-Type`, as
+/// the type that the service used for its decision.
+pub fn media_type(bytes: &[u8]) {
+    fetch::judge(&String::from_utf8_lossy(bytes));
 }
 
 /// Reads a range and a query.
@@ -85,7 +101,7 @@ pub fn range(bytes: &[u8]) {
     }
 }
 
-/// Reads ids, keys and digests: what is taken is written as it was read.
+/// Reads ids, keys and digests. An accepted text must be equal to its written form.
 pub fn ids(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(id) = text.parse::<FileId>() {
@@ -115,15 +131,16 @@ pub fn ids(bytes: &[u8]) {
 /// Reads the JSON bodies of requests.
 pub fn json(bytes: &[u8]) {
     let (kind, body) = choice(bytes);
-    match kind % 4 {
+    match kind % 5 {
         0 => drop(serde_json::from_slice::<api::CreateBinding>(body)),
         1 => drop(serde_json::from_slice::<api::UpdateBinding>(body)),
         2 => drop(serde_json::from_slice::<api::SignRequest>(body)),
-        _ => drop(serde_json::from_slice::<api::SignUploadRequest>(body)),
+        3 => drop(serde_json::from_slice::<api::SignUploadRequest>(body)),
+        _ => drop(std::str::from_utf8(body).map(str::parse::<MetadataPatch>)),
     }
 }
 
-/// Reads a configuration. An error keeps secrets to itself.
+/// Reads a configuration. An error must not contain secrets.
 pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Err(error) = Config::from_toml(text) {
@@ -131,8 +148,8 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// Recovers a store whose staging directory holds anything: what was stored is there, foreign names are
-/// left alone, and what no record names is gone.
+/// Recovers a store with arbitrary entries in its staging directory. Afterwards, stored files exist, entries
+/// with foreign names remain, and files without a record are gone.
 pub fn recovery(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -148,7 +165,10 @@ pub fn recovery(bytes: &[u8]) {
             stage(&staging, number, part);
         }
         let store = FileStore::open(home.path()).await.expect("anything may lie in staging");
-        assert_eq!(store.read(record.file_id, &Scope::All).await.expect("it was stored"), "stored");
+        assert_eq!(
+            store.scoped(&Scope::All).read(record.file_id).await.expect("it was stored"),
+            "stored"
+        );
         let blobs = fs::read_dir(&staging).expect("a directory");
         let left = blobs.map_while(Result::ok).filter(|entry| {
             let name = entry.file_name();
@@ -156,16 +176,17 @@ pub fn recovery(bytes: &[u8]) {
             is_blob && entry.file_type().is_ok_and(|kind| kind.is_file())
         });
         assert_eq!(left.count(), 0, "a staged blob without a record stayed");
-        let unknown = store.read(FileId::generate(store.now()), &Scope::All).await;
+        let unknown = store.scoped(&Scope::All).read(FileId::generate(store.now())).await;
         assert_eq!(unknown.expect_err("nobody stored it").kind(), ErrorKind::NotFound);
         store.close().await;
     });
 }
 
-/// Puts something into staging: a file, a directory or a link, under a name made of `part`.
+/// Puts an entry into staging: a file, a directory or a link, under a name made of `part`.
 fn stage(staging: &Path, number: usize, part: &[u8]) {
     let (kind, rest) = choice(part);
-    let text: String = String::from_utf8_lossy(rest).chars().filter(|c| *c != '/').take(60).collect();
+    let text: String =
+        String::from_utf8_lossy(rest).chars().filter(|c| *c != '/').take(60).collect();
     let name = if kind % 3 == 0 {
         // A blob's name, of any age.
         format!("{:026}", number * 7 + rest.len())

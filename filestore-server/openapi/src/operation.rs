@@ -18,6 +18,8 @@ pub(crate) struct Group {
 pub(crate) enum Need {
     /// None, even where there are keys.
     Nothing,
+    /// A key, whatever its scopes are.
+    Key,
     /// A key with this scope.
     Scope(&'static str),
     /// A key with the scope `admin` for all organizations.
@@ -47,7 +49,12 @@ pub(crate) struct Operation {
 
 enum Body {
     Form(Value),
-    Json { schema: SchemaOf, required: bool },
+    Json {
+        schema: SchemaOf,
+        required: bool,
+    },
+    /// A JSON merge patch, which may come as plain JSON.
+    MergePatch(Value),
 }
 
 struct Reply {
@@ -76,6 +83,10 @@ impl Operation {
 
     pub(crate) fn put(path: &'static str, id: &'static str, need: Need) -> Self {
         Self::new("put", path, id, need)
+    }
+
+    pub(crate) fn patch(path: &'static str, id: &'static str, need: Need) -> Self {
+        Self::new("patch", path, id, need)
     }
 
     pub(crate) fn delete(path: &'static str, id: &'static str, need: Need) -> Self {
@@ -107,7 +118,7 @@ impl Operation {
         }
     }
 
-    /// Says in a few words what the operation does, and what must be known of it.
+    /// Sets the summary and the description.
     pub(crate) fn says(mut self, summary: &'static str, description: &'static str) -> Self {
         (self.summary, self.description) = (summary, description);
         self
@@ -138,6 +149,11 @@ impl Operation {
     /// Takes a JSON document, which may be left out.
     pub(crate) fn optional_json(self, schema: SchemaOf) -> Self {
         self.with_body(Body::Json { schema, required: false })
+    }
+
+    /// Takes a JSON merge patch (RFC 7396).
+    pub(crate) fn merge_patch(self, schema: Value) -> Self {
+        self.with_body(Body::MergePatch(schema))
     }
 
     fn with_body(mut self, body: Body) -> Self {
@@ -223,6 +239,7 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 fn with_need(description: &str, need: Need) -> String {
     let needs = match need {
         Need::Nothing => "Needs no key.".to_owned(),
+        Need::Key => "Needs a key.".to_owned(),
         Need::Scope(scope) => format!("Needs the scope `{scope}`."),
         Need::ServiceAdmin => "Needs the scope `admin` for all organizations.".to_owned(),
     };
@@ -233,6 +250,7 @@ fn with_need(description: &str, need: Need) -> String {
 fn security(need: Need) -> Value {
     match need {
         Need::Nothing => json!([]),
+        Need::Key => json!([{ "key": [] }]),
         Need::Scope(scope) => json!([{ "key": [scope] }]),
         Need::ServiceAdmin => json!([{ "key": ["admin:*"] }]),
     }
@@ -284,6 +302,13 @@ impl Body {
             }
             Self::Json { schema, required } => {
                 json!({ "required": required, "content": json_of(schema(schemas)) })
+            }
+            Self::MergePatch(schema) => {
+                let media = json!({ "schema": schema });
+                json!({
+                    "required": true,
+                    "content": { "application/merge-patch+json": media, "application/json": media },
+                })
             }
         }
     }

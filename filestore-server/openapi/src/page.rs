@@ -11,11 +11,13 @@ pub(crate) fn of(document: &Value) -> String {
     let page = Page { document };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title} {version}</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title} {version}</title>\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<nav>\n{contents}</nav>\n<main>\n<h1>{title} {version}</h1>\n\
-         {about}<p><a href=\"openapi.json\">openapi.json</a></p>\n{operations}<h2 id=\"schemas\">Schemas</h2>\n\
-         {schemas}</main>\n</body>\n</html>\n",
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title} {version}</h1>\n\
+         {about}<p><a href=\"openapi.json\">openapi.json</a> \
+         <a class=\"to-contents\" href=\"#contents\">contents</a></p>\n\
+         {operations}<h2 id=\"schemas\">Schemas</h2>\n{schemas}</main>\n\
+         <nav id=\"contents\" aria-label=\"Contents\">\n{contents}</nav>\n</body>\n</html>\n",
         title = escaped(text(&document["info"]["title"])),
         version = escaped(text(&document["info"]["version"])),
         contents = page.contents(),
@@ -60,7 +62,7 @@ impl<'a> Page<'a> {
                     out,
                     "<li><a href=\"#{id}\"><span class=\"method {method}\">{}</span><code>{}</code></a></li>",
                     method.to_uppercase(),
-                    escaped(path),
+                    breakable(path),
                 );
             }
             out.push_str("</ul>\n");
@@ -88,7 +90,7 @@ impl<'a> Page<'a> {
             id = text(&operation["operationId"]),
             name = method.to_uppercase(),
             base = text(&self.document["servers"][0]["url"]),
-            path = escaped(path),
+            path = breakable(path),
             summary = escaped(text(&operation["summary"])),
             description = prose(text(&operation["description"])),
         );
@@ -282,6 +284,11 @@ fn without_links(text: &str) -> String {
         rest = after.split_once(')').map_or("", |(_, rest)| rest);
     }
     out + rest
+}
+
+/// Escapes a path, which may break behind each slash.
+fn breakable(path: &str) -> String {
+    escaped(path).replace('/', "/<wbr>")
 }
 
 fn escaped(text: &str) -> String {

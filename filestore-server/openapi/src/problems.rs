@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schemas::{Schemas, reply};
 
-const REFERENCE: &str = include_str!("../../docs/reference.md");
+const REFERENCE: &str = include_str!("../../docs/reference/errors.md");
 
 /// The statuses of problem documents, and the names of their components.
 const STATUSES: &[(u16, &str)] = &[

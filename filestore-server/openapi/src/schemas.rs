@@ -1,6 +1,6 @@
 //! Schemas of the wire types: derived, then given the rules that a type of Rust does not say.
 
-use filestore_core::api::{MAX_DELETED_AT_ONCE, VARIANT_SIZES};
+use filestore_core::api::{KEY_SCOPES, MAX_DELETED_AT_ONCE, VARIANT_SIZES};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ pub(crate) struct Schemas {
     requests: SchemaGenerator,
 }
 
-/// Returns the schema of what the server sends.
+/// Returns the schema of a reply.
 pub(crate) fn reply<T: JsonSchema>(schemas: &mut Schemas) -> Value {
     schemas.replies.subschema_for::<T>().to_value()
 }
 
-/// Returns the schema of what a client sends.
+/// Returns the schema of a request.
 pub(crate) fn request<T: JsonSchema>(schemas: &mut Schemas) -> Value {
     schemas.requests.subschema_for::<T>().to_value()
 }
@@ -58,7 +58,7 @@ fn settings() -> SchemaSettings {
     })
 }
 
-/// Makes a request's schema as strict as the server: no other keys, and no null for what is absent.
+/// Makes the schema of a request as strict as the server: no unknown keys, and no null for absent fields.
 fn close(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.contains_key("properties") {
@@ -85,7 +85,7 @@ fn refuse_null(property: &mut Value) {
     }
 }
 
-/// Adds the rules of names to all properties, and takes out what only Rust needs to know.
+/// Adds the rules for field names to all properties, and removes details that only Rust needs.
 fn finish(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else {
         schema.as_array_mut().into_iter().flatten().for_each(finish);
@@ -118,7 +118,7 @@ fn without_example(text: &str) -> String {
     text.split("```").next().unwrap_or_default().trim().to_owned()
 }
 
-/// Gives a property what its name means in every document of the API.
+/// Adds the rules that every field of this name has, for example the pattern of an id.
 fn add_rule(name: &str, property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     let is_text = property.get("type").is_some_and(|kind| {
@@ -149,12 +149,13 @@ fn add_rule(name: &str, property: &mut Value) {
 /// Gives requests and their fields the rules that hold in one request only.
 fn add_own_rules(request: &str, schema: &mut Value) {
     let organization = json!({ "type": "string", "pattern": "^([*]|[A-Za-z0-9_-]{1,64})$" });
-    let scope = json!({ "type": "string", "enum": ["read", "write", "delete", "admin"] });
-    let list = |items: Value, most: u32| json!({ "items": items, "minItems": 1, "maxItems": most });
+    let scope = json!({ "type": "string", "enum": KEY_SCOPES });
+    let list =
+        |items: Value, most: usize| json!({ "items": items, "minItems": 1, "maxItems": most });
     let rules = [
         ("CreateKey", "name", json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROLS })),
         ("CreateKey", "organizations", list(organization, 100)),
-        ("CreateKey", "scopes", list(scope, 4)),
+        ("CreateKey", "scopes", list(scope, KEY_SCOPES.len())),
         ("CreateKey", "expires_in_s", json!({ "minimum": 1, "maximum": 3_153_600_000_u64 })),
         ("EraseRequest", "confirm", json!({ "pattern": ORGANIZATION_ID })),
         ("PruneBackups", "keep", json!({ "minimum": 1, "maximum": u64::MAX })),
@@ -188,6 +189,6 @@ pub(crate) const PROVIDER_CODE: &str = "^[A-Za-z0-9._-]{1,64}$";
 /// A digest in hexadecimal digits.
 pub(crate) const SHA256: &str = "^[0-9a-f]{64}$";
 /// A media type, with or without parameters.
-pub(crate) const MIME_TYPE: &str = "^(?!\\*/)[!#$%&'*+.^_`|~0-9A-Za-z-]+/(?!\\*(;|$))[!#$%&'*+.^_`|~0-9A-Za-z-]+( *;[ -~]*[!-~])?$";
+pub(crate) const MIME_TYPE: &str = "^(?!\\*/)[!#$%&'*+.^_`|~0-9A-Za-z-]+/(?!\\*( *;|$))[!#$%&'*+.^_`|~0-9A-Za-z-]+( *;( *[!#$%&'*+.^_`|~0-9A-Za-z-]+=([!#$%&'*+.^_`|~0-9A-Za-z-]+|\"([ !#-\\[\\]-~]|\\\\[ -~])*\"))?)*$";
 /// A text without control characters.
 pub(crate) const NO_CONTROLS: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";

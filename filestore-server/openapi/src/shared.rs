@@ -1,4 +1,4 @@
-//! What several operations share: parameters, headers, security.
+//! Parts that several operations share: parameters, headers, security.
 
 use filestore_core::api::{Fit, VARIANT_SIZES};
 use serde_json::{Map, Value, json};
@@ -61,25 +61,36 @@ fn parameters() -> Value {
     let tags = json!({ "type": "string", "examples": ["\"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\""] });
 
     json!({
-        "FileId": in_path("file_id", "Id of the file: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),
-        "Width": in_path("width", "Side of the variant in pixels.", size.clone()),
-        "Height": in_path("height", "The same number again: variants are square.", size),
-        "OrganizationId": in_path("organization_id", "Id of the organization, as files carry it.", organization_id()),
-        "Code": in_path("code", "Code of the provider.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
-        "Destination": in_path("destination", "Name of the destination, as the configuration has it.", json!({ "type": "string" })),
-        "Kid": in_path("kid", "Name of the secret.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
-        "KeyId": in_path("key_id", "Id of the key: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),
-        "Fit": query("fit", "`cover` fills the square and cuts the overhang off; `inside` keeps the whole picture within it.", json!({ "type": "string", "enum": fits, "default": "cover" })),
-        "Animated": query("animated", "`true` or `1` shows all frames of an animation, in an animated WebP, where `variants.animated` is set; 400 where it is not.", json!({ "type": "string", "enum": ["true", "false", "1", "0"], "default": "false" })),
-        "V": query("v", "SHA-256 of the content. If it is the current one, the reply may be cached for a year; otherwise it is ignored.", json!({ "type": "string" })),
-        "Disposition": query("disposition", "`attachment` saves the file; `inline` shows it, if its type is safe to show.", json!({ "type": "string", "enum": ["attachment", "inline"] })),
-        "IdempotencyKey": in_header("Idempotency-Key", "Name of this request, remembered for 24 hours: a retry with the same content returns the stored reply.", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" })),
-        "IfMatch": in_header("If-Match", "Entity tags, of which the file's must be one; otherwise 412 and nothing changes.", tags.clone()),
-        "IfNoneMatch": in_header("If-None-Match", "Entity tags; if the current one is among them, the reply is 304.", tags.clone()),
-        "IfModifiedSince": in_header("If-Modified-Since", "HTTP date; the reply is 304 if the content is not newer. Ignored beside `If-None-Match`.", json!({ "type": "string" })),
-        "IfUnmodifiedSince": in_header("If-Unmodified-Since", "HTTP date; the reply is 412 if the content is newer. Ignored beside `If-Match`.", json!({ "type": "string" })),
-        "IfRange": in_header("If-Range", "Entity tag or HTTP date of the content to which `Range` refers; for another content the whole is sent.", json!({ "type": "string" })),
-        "Range": in_header("Range", "One range of bytes, such as `bytes=0-499`, `bytes=500-` or `bytes=-500`.", json!({ "type": "string", "examples": ["bytes=0-499"] })),
+        "FileId": in_path("file_id", "File id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
+        "Width": in_path("width", "Size of the variant, in pixels.", size.clone()),
+        "Height": in_path("height", "The same number as `width`, because variants are square.", size),
+        "OrganizationId": in_path("organization_id", "Organization id, as in the field `organization_id` of a file.", organization_id()),
+        "Code": in_path("code", "Provider code.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
+        "Destination": in_path("destination", "Name of a configured destination.", json!({ "type": "string" })),
+        "Kid": in_path("kid", "Secret name.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
+        "KeyId": in_path("key_id", "Key id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
+        "Fit": query("fit", "`cover` fills the square and cuts off the rest. `inside` keeps the whole picture and \
+                             the aspect ratio.", json!({ "type": "string", "enum": fits, "default": "cover" })),
+        "Animated": query("animated", "`true` or `1` returns all frames of an animation as an animated WebP. If the \
+                                       setting `variants.animated` is off, the server replies 400.", json!({ "type": "string", "enum": ["true", "false", "1", "0"], "default": "false" })),
+        "V": query("v", "SHA-256 digest of the content. If the digest is current, caches can keep the reply for a \
+                         year. Otherwise the server ignores this parameter.", json!({ "type": "string" })),
+        "Disposition": query("disposition", "`attachment` saves the file. `inline` shows the file in the browser, if \
+                                             its type is safe to show.", json!({ "type": "string", "enum": ["attachment", "inline"] })),
+        "IdempotencyKey": in_header("Idempotency-Key", "A name for this request, for example a UUID. If you retry \
+                                                        with the same name and content within 24 hours, you get the \
+                                                        first reply again.", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" })),
+        "IfMatch": in_header("If-Match", "Entity tags. If the file's tag is not in the list, the server replies 412 \
+                                          and changes nothing.", tags.clone()),
+        "IfNoneMatch": in_header("If-None-Match", "Entity tags. If the file's tag is in the list, the server replies \
+                                                   304.", tags.clone()),
+        "IfModifiedSince": in_header("If-Modified-Since", "HTTP date. If the content is not newer, the server \
+                                                           replies 304. Ignored together with `If-None-Match`.", json!({ "type": "string" })),
+        "IfUnmodifiedSince": in_header("If-Unmodified-Since", "HTTP date. If the content is newer, the server \
+                                                               replies 412. Ignored together with `If-Match`.", json!({ "type": "string" })),
+        "IfRange": in_header("If-Range", "Entity tag or HTTP date of the content that `Range` refers to. If the \
+                                          content has changed, the server sends all bytes.", json!({ "type": "string" })),
+        "Range": in_header("Range", "One range of bytes, for example `bytes=0-499`, `bytes=500-` or `bytes=-500`.", json!({ "type": "string", "examples": ["bytes=0-499"] })),
     })
 }
 
@@ -93,14 +104,14 @@ fn in_header(name: &str, description: &str, schema: Value) -> Value {
 
 fn headers() -> Value {
     json!({
-        "XRequestId": header("Id of this request, under which the server logs it.", json!({ "type": "string", "pattern": FILE_ID })),
+        "XRequestId": header("Request id, as in the log of the server.", json!({ "type": "string", "pattern": FILE_ID })),
         "ETag": header("Entity tag of the content.", json!({ "type": "string" })),
-        "Location": header("Address of what the reply is about.", json!({ "type": "string" })),
-        "WWWAuthenticate": header("Scheme of authentication.", json!({ "type": "string", "pattern": "^Bearer" })),
-        "RetryAfter": optional_header("Seconds after which a retry may help.", json!({ "type": "integer", "minimum": 0 })),
-        "ContentRange": header("Place of these bytes in the file, or the size of the file.", json!({ "type": "string", "pattern": "^bytes " })),
+        "Location": header("Address of the created or requested resource.", json!({ "type": "string" })),
+        "WWWAuthenticate": header("Authentication scheme.", json!({ "type": "string", "pattern": "^Bearer" })),
+        "RetryAfter": optional_header("Seconds to wait before a retry.", json!({ "type": "integer", "minimum": 0 })),
+        "ContentRange": header("Position of these bytes in the file, or the file size.", json!({ "type": "string", "pattern": "^bytes " })),
         "ContentDisposition": header("`inline` or `attachment`, with the file's name.", json!({ "type": "string" })),
-        "CacheControl": header("Rules for caches.", json!({ "type": "string" })),
+        "CacheControl": header("Cache rules.", json!({ "type": "string" })),
     })
 }
 
@@ -117,7 +128,7 @@ fn security_schemes() -> Value {
         "key": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A key, made by `filestore key create`.",
+            "description": "An API key. Create keys with `filestore key create`.",
         },
     })
 }

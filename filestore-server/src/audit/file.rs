@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Lines that may wait for the disk. A line has a few hundred bytes.
+/// The maximum number of lines that wait for the disk. A line has a few hundred bytes.
 const QUEUE: usize = 4096;
 
-/// A handle on the thread. Dropping it writes what waits, and ends the thread.
+/// A handle for the thread. Dropping it writes the waiting lines, and ends the thread.
 #[derive(Debug)]
 pub(super) struct AuditFile {
     lines: Option<SyncSender<String>>,
@@ -18,7 +18,7 @@ pub(super) struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file at `path` for appending, or creates it, for its owner alone.
+    /// Opens the file at `path` for appending. Creates it with access only for its owner.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut target = Target { path: path.to_owned(), file: append_to(path)? };
         let (lines, waiting) = sync_channel(QUEUE);
@@ -28,7 +28,7 @@ impl AuditFile {
         Ok(Self { lines: Some(lines), thread: Some(thread) })
     }
 
-    /// Queues a line; returns it if there is no room.
+    /// Queues a line. Returns it if the queue is full.
     pub(super) fn write(&self, line: String) -> Option<String> {
         let lines = self.lines.as_ref().expect("taken on drop only");
         lines.try_send(line).err().map(|refused| match refused {
@@ -47,7 +47,7 @@ impl Drop for AuditFile {
     }
 }
 
-/// The file as the thread has it.
+/// The open file of the thread.
 struct Target {
     path: PathBuf,
     file: File,
@@ -74,7 +74,7 @@ impl Target {
         self.file.write_all(line.as_bytes())
     }
 
-    /// Tests whether the path still names the open file: a rotation renames it.
+    /// Returns true if the path still refers to the open file. A rotation renames it.
     fn is_current(&self) -> bool {
         match (self.file.metadata(), std::fs::metadata(&self.path)) {
             (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),

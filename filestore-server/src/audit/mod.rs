@@ -1,107 +1,115 @@
-//! The audit log: who did what, when, and with which result, as one JSON object per line.
+//! The audit log: who requested which change, when, and with which result. Each line is one JSON object.
 //!
 //! # Purpose
-//! Deletions, changes of bindings and keys, and administration are on record apart from the log of
-//! requests, also when they were refused. A line holds no secret: no key and no query. It holds the body of
-//! a request that was let in and is JSON, whether or not its route took it.
+//! Every request that makes a change or creates a signed URL is recorded, even if it was refused. The table
+//! of routes lists the requests that write a line. A line contains no secret: no key and no query. It
+//! contains the JSON body of an admitted request, even if the route refused it. Exception: the body of an
+//! edit is omitted, because it contains the application's metadata.
 //!
-//! Lines go to a file of their own if one is configured, else to the log under the target
+//! # Unknown callers
+//! Callers without a valid key cannot fill the log, see [`strangers`]. Lines are printable ASCII, so that no
+//! path or body can change the display of a terminal or an editor.
+//!
+//! Lines go to their own file if it is configured. Otherwise they go to the log with the target
 //! `filestore_server::audit`.
 //!
 //! # Locking
-//! One thread writes the file. Requests hand their lines over through a bounded channel and never wait:
-//! a line that finds the channel full goes to the log.
+//! One thread writes the file. Requests send their lines through a bounded channel, and never wait. If the
+//! channel is full, the line goes to the log.
 //!
 //! # Crash safety
-//! A line is one write to the end of the file, so that lines of several processes do not mix. Lines are
-//! not flushed one by one: a power cut may take the last seconds.
+//! A line is one write to the end of the file, so lines of several processes do not mix. Lines are not
+//! flushed one by one, so a power cut can lose the last seconds.
 
 mod file;
-mod record;
+mod strangers;
 
+use std::fmt::Write as _;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use file::AuditFile;
-pub(crate) use record::Audited;
+use strangers::Strangers;
 
-/// The place that audit lines go to.
+/// The destination of audit lines.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     file: Option<AuditFile>,
+    strangers: Strangers,
 }
 
 /// One line.
 #[derive(Debug, Serialize)]
 pub(crate) struct Entry<'a> {
-    /// The instant of the outcome, ISO 8601 UTC with milliseconds.
+    /// The time of the outcome, ISO 8601 UTC with milliseconds.
     pub(crate) time: String,
-    /// The id of the request, as its reply and the log have it.
+    /// The id of the request, as in its reply and in the log.
     pub(crate) request_id: String,
-    /// The trace that the request belongs to, if its client named one.
+    /// The trace of the request, if its client named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace_id: Option<&'a str>,
-    /// The one who asked.
+    /// The caller.
     #[serde(flatten)]
     pub(crate) actor: Actor,
-    /// The address of the client; absent on the admin socket.
+    /// The address of the client. Absent on the admin socket, and `unknown` if a proxy did not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<String>,
-    /// The method and the template of the path, as the reference has them.
+    /// The method and the path template, as in the reference.
     pub(crate) action: String,
-    /// The path as it was asked for, without its query.
+    /// The requested path, without its query.
     pub(crate) path: &'a str,
-    /// The body of the request, where it was JSON.
+    /// The body of the request, if it was JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<Value>,
-    /// The result of each part of the request, where parts may end in different ways.
+    /// Facts that are not in the path or body: the file, the result for the file, the result of each part.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) report: Option<&'a Value>,
-    /// The status of the reply; absent if the client went away before there was one.
+    pub(crate) report: Option<Map<String, Value>>,
+    /// The status of the reply. Absent if the client disconnected before the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// The end of it.
+    /// The outcome of the request.
     pub(crate) result: Outcome,
 }
 
-/// The one who asked for something.
+/// The caller of a request.
 #[derive(Debug, Serialize)]
 #[serde(tag = "actor", rename_all = "snake_case")]
 pub(crate) enum Actor {
-    /// The holder of a key.
+    /// A caller with a key.
     Key {
         /// The id of the key.
         key_id: String,
     },
-    /// The holder of a signed URL.
+    /// A caller with a signed URL.
     SignedUrl,
-    /// A process that may open the admin socket.
+    /// A process with access to the admin socket.
     AdminSocket,
-    /// Anybody: the server has no keys, or the request named none that is valid.
+    /// An unknown caller: the server has no keys, or the request has no valid key.
     Anonymous,
 }
 
-/// The end of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// It was done.
+    /// The request succeeded.
     Done,
-    /// It was accepted and goes on: another line with the same request id says how it ended.
+    /// The request was accepted and continues. A later line with the same request id has the final outcome.
     Begun,
-    /// The client went away before the reply: the request may have been done.
+    /// The client disconnected before the reply. The request may have succeeded.
     Abandoned,
-    /// The request was at fault, or not allowed.
+    /// The request was invalid or not allowed.
     Refused,
-    /// The service was at fault.
+    /// The service failed.
     Failed,
 }
 
 impl Outcome {
-    /// Returns the outcome that a status stands for.
+    /// Returns the outcome for a status.
     pub(crate) fn of(status: u16) -> Self {
         match status {
             0..400 => Self::Done,
@@ -112,15 +120,34 @@ impl Outcome {
 }
 
 impl Audit {
-    /// Writes lines to the file at `path`, which is created if it is missing; without one, to the log.
+    /// Writes lines to the file at `path`, and creates it if necessary. Without a path, writes to the log.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
-        Ok(Self { file: path.map(AuditFile::open).transpose()? })
+        let file = path.map(AuditFile::open).transpose()?;
+        Ok(Self { file, strangers: Strangers::default() })
     }
 
-    /// Puts an entry on record.
+    /// Records an entry.
     pub(crate) fn write(&self, entry: &Entry<'_>) {
+        for summary in self.strangers.take_due() {
+            self.append(&summary);
+        }
+        self.append(entry);
+    }
+
+    /// Records the refusal of an unknown caller at `address`, as a separate line or as part of a count.
+    pub(crate) fn write_of_stranger(&self, entry: &Entry<'_>, address: IpAddr) {
+        for summary in self.strangers.take_due() {
+            self.append(&summary);
+        }
+        if self.strangers.admit(address, &entry.time) {
+            self.append(entry);
+        }
+    }
+
+    fn append(&self, line: &impl Serialize) {
         let line =
-            serde_json::to_string(entry).expect("an entry has string keys and no failing parts");
+            serde_json::to_string(line).expect("an entry has string keys and no failing parts");
+        let line = in_ascii(line);
         let left = match &self.file {
             Some(file) => file.write(line),
             None => Some(line),
@@ -129,6 +156,37 @@ impl Audit {
             tracing::info!(target: "filestore_server::audit", "{line}");
         }
     }
+}
+
+/// Writes the counts of the last minute.
+impl Drop for Audit {
+    fn drop(&mut self) {
+        for summary in self.strangers.take_all() {
+            self.append(&summary);
+        }
+    }
+}
+
+/// Escapes all characters in a JSON text that are not printable ASCII (RFC 8259 section 7): C1 control
+/// characters, which terminals obey, characters that change the text direction, and additional line ends.
+/// JSON is ASCII outside strings.
+fn in_ascii(json: String) -> String {
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return json;
+    }
+
+    let mut escaped = String::with_capacity(json.len() * 2);
+    for character in json.chars() {
+        if matches!(character, ' '..='~') {
+            escaped.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -158,6 +216,31 @@ mod tests {
             line,
             r#"{"time":"2026-11-22T08:00:00.000Z","request_id":"01R","actor":"key","key_id":"01K","client":"192.0.2.1","action":"DELETE /files/{file_id}","path":"/api/v1/files/a\nb\u001b","status":200,"result":"done"}"#
         );
+    }
+
+    #[test]
+    fn a_line_is_printable_ascii_and_reads_back() {
+        let path = "/é\u{9b}31m\u{7f}\u{202e}\u{2028}\u{85}😀";
+        let line = in_ascii(serde_json::to_string(&entry(path)).unwrap());
+        assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line}");
+        let escaped = r#""/\u00e9\u009b31m\u007f\u202e\u2028\u0085\ud83d\ude00""#;
+        assert!(line.contains(escaped), "{line}");
+        let read: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["path"], path);
+    }
+
+    #[test]
+    fn the_counts_of_strangers_are_written_at_the_end_of_the_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&path)).unwrap();
+        for _ in 0..200 {
+            audit.write_of_stranger(&entry("/x"), "192.0.2.1".parse().unwrap());
+        }
+        drop(audit);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.ends_with("\"result\":\"refused\"}\n") && text.contains("\"repeated\":199"));
     }
 
     #[test]

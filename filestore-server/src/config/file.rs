@@ -1,30 +1,36 @@
-//! The server's own keys of the configuration file. Every key is optional, unknown keys are refused,
-//! names carry the unit. The store's keys are skipped here and read by the core.
+//! The server's own keys in the configuration file. Every key is optional, and names include the unit.
+//! Unknown keys are refused. The core reads the store's keys, which are skipped here.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use filestore_core::config_file::{ByteCount, Seconds};
+use serde::de::{Deserializer, Error as _, IgnoredAny};
+use serde::{Deserialize, Serialize};
 
 use super::{Auth, Config, ConfigError};
-use crate::body;
-use crate::listen::{self, TlsFiles};
-use crate::server::cors::{Cors, Origins};
-use crate::server::limiter::{Limit, RateLimits};
+use crate::admission::cors::{Cors, Origins};
+use crate::admission::limiter::{Limit, RateLimits};
+use crate::listen::{self, TlsFiles, body};
 
-/// Declares the tables of the file: all keys optional, listed in `KEYS` for the test of the
-/// documentation. `..key` is a known key that the store reads.
+/// Declares the tables of the file. All keys are optional, and are listed in `KEYS` for a test of the
+/// documentation. `..key` is a key of the store.
 macro_rules! tables {
     ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* $(..$other:ident,)* })*) => {
         $(
             $(#[$doc])*
-            #[derive(Debug, Default, Deserialize)]
+            #[derive(Debug, Default, Deserialize, Serialize)]
             #[serde(deny_unknown_fields, default)]
             pub(super) struct $table {
-                $($key: Option<$type>,)*
-                $($other: IgnoredAny,)*
+                $(
+                    #[serde(skip_serializing_if = "Option::is_none")]
+                    pub(super) $key: Option<$type>,
+                )*
+                $(
+                    #[serde(skip_serializing)]
+                    pub(super) $other: IgnoredAny,
+                )*
             }
         )*
 
@@ -35,9 +41,9 @@ macro_rules! tables {
 }
 
 tables! {
-    /// The whole file. The skipped keys are the store's.
+    /// The whole file. The store's keys are skipped.
     File {
-        listen: SocketAddr,
+        listen: ListenAddress,
         data_dir: PathBuf,
         public_url: String,
         trusted_proxies: Vec<String>,
@@ -48,7 +54,7 @@ tables! {
         check_providers: bool,
         http: HttpTable,
         tls: TlsTable,
-        metrics_listen: SocketAddr,
+        metrics_listen: ListenAddress,
         audit_log: PathBuf,
         cors: CorsTable,
         rate_limits: RateLimitsTable,
@@ -77,11 +83,12 @@ tables! {
     /// The table `[cors]`.
     CorsTable {
         allowed_origins: Vec<String>,
-        max_age_secs: u32,
+        allowed_headers: Vec<String>,
+        max_age_secs: Seconds,
     }
-    /// The table `[rate_limits]`: without a key there is no such limit.
+    /// The table `[rate_limits]`. A missing key means no limit.
     RateLimitsTable {
-        window_secs: u32,
+        window_secs: Seconds,
         key_requests: u32,
         key_in_flight: u32,
         address_requests: u32,
@@ -89,32 +96,53 @@ tables! {
     }
     /// The table `[http]`: timeouts and sizes.
     HttpTable {
-        first_byte_secs: u32,
-        header_secs: u32,
-        keep_alive_idle_secs: u32,
-        write_idle_secs: u32,
-        body_first_byte_secs: u32,
-        body_idle_secs: u32,
-        drain_secs: u32,
-        drain_bytes: usize,
-        stop_secs: u32,
+        first_byte_secs: Seconds,
+        header_secs: Seconds,
+        keep_alive_idle_secs: Seconds,
+        write_idle_secs: Seconds,
+        body_first_byte_secs: Seconds,
+        body_idle_secs: Seconds,
+        drain_secs: Seconds,
+        drain_bytes: ByteCount,
+        stop_secs: Seconds,
         max_connections: usize,
         max_connections_per_address: usize,
-        min_rate_bytes_per_sec: u64,
-        min_rate_grace_secs: u32,
-        buffer_bytes: usize,
+        min_rate_bytes_per_sec: ByteCount,
+        min_rate_grace_secs: Seconds,
+        buffer_bytes: ByteCount,
+    }
+}
+
+/// An IP address and a port, as a text.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct ListenAddress(pub(super) SocketAddr);
+
+impl<'de> Deserialize<'de> for ListenAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|_| D::Error::custom(address_rule(&text)))
+    }
+}
+
+/// Explains why a text is not an address to listen on. A name can have several addresses.
+fn address_rule(text: &str) -> String {
+    match text.rsplit_once(':') {
+        Some(("localhost", port)) if port.parse::<u16>().is_ok() => {
+            format!("use an IP address instead of the name localhost: 127.0.0.1:{port}")
+        }
+        _ => "use an IP address and a port, for example 127.0.0.1:8080 or [::]:8080".to_owned(),
     }
 }
 
 impl File {
-    /// Builds the configuration except for the store's part: the defaults, changed where the file
-    /// has a key.
+    /// Creates the configuration, except for the store's part, from the defaults and the keys in the file.
     pub(super) fn into_config(self) -> Result<Config, ConfigError> {
         let mut config = Config::default();
-        put(&mut config.listen, self.listen);
+        put(&mut config.listen, self.listen.map(|ListenAddress(address)| address));
         put(&mut config.data_dir, self.data_dir);
         config.public_url = self.public_url;
-        config.metrics_listen = self.metrics_listen;
+        config.metrics_listen = self.metrics_listen.map(|ListenAddress(address)| address);
         config.audit_log = self.audit_log;
 
         let proxies = self.trusted_proxies.unwrap_or_default();
@@ -152,6 +180,9 @@ impl CorsTable {
                 Origins::Listed(list.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
             }
         };
+
+        let headers = self.allowed_headers.unwrap_or_default();
+        cors.headers = headers.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         Ok(())
     }
 }
@@ -174,15 +205,15 @@ impl HttpTable {
         put_secs(&mut body.first_byte, self.body_first_byte_secs);
         put_secs(&mut body.idle, self.body_idle_secs);
         put_secs(&mut http.drain, self.drain_secs);
-        put(&mut http.drain_bytes, self.drain_bytes);
+        put_bytes(&mut http.drain_bytes, self.drain_bytes);
         put_secs(&mut http.grace, self.stop_secs);
         put(&mut http.max_connections, self.max_connections);
         put(&mut http.max_connections_per_address, self.max_connections_per_address);
         for rate in [&mut http.least_rate, &mut body.least_rate] {
-            put(&mut rate.bytes_per_sec, self.min_rate_bytes_per_sec);
+            put(&mut rate.bytes_per_sec, self.min_rate_bytes_per_sec.map(ByteCount::get));
             put_secs(&mut rate.grace, self.min_rate_grace_secs);
         }
-        put(&mut http.buffer_bytes, self.buffer_bytes);
+        put_bytes(&mut http.buffer_bytes, self.buffer_bytes);
     }
 }
 
@@ -199,6 +230,11 @@ fn put<T>(slot: &mut T, value: Option<T>) {
     }
 }
 
-fn put_secs(slot: &mut Duration, secs: Option<u32>) {
-    put(slot, secs.map(|secs| Duration::from_secs(secs.into())));
+fn put_secs(slot: &mut Duration, secs: Option<Seconds>) {
+    put(slot, secs.map(|secs| Duration::from_secs(secs.get())));
+}
+
+fn put_bytes(slot: &mut usize, bytes: Option<ByteCount>) {
+    // No machine has more memory than it can count.
+    put(slot, bytes.map(|bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX)));
 }

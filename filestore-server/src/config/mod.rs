@@ -1,84 +1,87 @@
 //! The configuration of the server, with its defaults.
 
 mod file;
+mod service;
+mod shown;
+mod missing;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use filestore_core::StoreConfig;
 use filestore_core::config_file::{self, ConfigFileError};
 use filestore_core::keys::KeyDigest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::body;
+use crate::admission::cors::{BadOrigin, BadRequestHeader, Cors};
+use crate::admission::limiter::RateLimits;
 use crate::http::forwarded::{BadIpRange, IpRange};
-use crate::listen::{self, TlsFiles};
-use crate::server::cors::{BadOrigin, Cors};
-use crate::server::limiter::RateLimits;
+use crate::listen::{self, TlsFiles, body};
+
+pub use service::ServiceOptions;
 
 /// The proof that callers must give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Auth {
-    /// A key, from the moment when the first one was made.
+    /// All callers need a key once the first key exists.
     #[default]
     Auto,
-    /// A key, also while there is none yet: it is made through the admin socket.
+    /// All callers always need a key. Create the first key through the admin socket.
     Keys,
-    /// None. Refused at the start if there are keys.
+    /// No caller needs a key. The server refuses to start if there are keys.
     None,
 }
 
-/// The configuration of a server. `Default` is the documented one: loopback only, SQLite and local disk
-/// under `./filestore-data`.
+/// The configuration of a server. `Default` is the documented default: loopback only, with SQLite and the
+/// local disk under `./filestore-data`.
 ///
-/// The struct may gain fields: make one with [`new`](Self::new), [`load`](Self::load) or `Default`, and
-/// set the fields that differ.
+/// The struct can gain fields. Create it with [`new`](Self::new), [`load`](Self::load) or `Default`, and set
+/// the fields that differ.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The address to listen on. Port 0 takes any free port.
+    /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The data directory, relative to the working directory. A missing one is created.
+    /// The data directory, relative to the working directory. The server creates a missing directory.
     pub data_dir: PathBuf,
-    /// The URL under which a proxy publishes the server, if there is one; it may have a path.
+    /// The URL under which a proxy publishes the server, if any. The URL can have a path.
     pub public_url: Option<String>,
-    /// Proxies whose `X-Forwarded-For` is believed: in logs, in limits of requests, and where only this
-    /// machine may administrate. Their connections are not counted by address.
+    /// Proxies with a trusted `X-Forwarded-For`. The server uses that header for logs, rate limits, and
+    /// administration from this machine. Connections of these proxies are not limited by address.
     pub trusted_proxies: Vec<IpRange>,
-    /// Host names and addresses, without ports, that are the server's own besides loopback, the address
-    /// it listens on and that of the public URL. A server without keys answers to no other.
+    /// The server's own host names and addresses, without ports. Loopback, the listening address and the
+    /// public URL's host are always included. A server without keys refuses all other hosts.
     pub allowed_hosts: Vec<String>,
-    /// The proof that callers must give.
+    /// Which callers need a key.
     pub auth: Auth,
-    /// A file with the SHA-256 of the first key's text, in hexadecimal digits: a key of that text, with
-    /// the scope `admin` for all organizations, is made at the start if no key was ever made.
+    /// A file with the SHA-256 of the first key's secret, in hexadecimal digits. If no key ever existed, the
+    /// server creates this key at startup, with the scope `admin` for all organizations.
     pub first_key_hash_file: Option<PathBuf>,
-    /// The hash itself, in the place of the file.
+    /// The hash itself, instead of the file.
     pub first_key_hash: Option<KeyDigest>,
-    /// Permission to be reached by others without keys, at the address or the public URL.
+    /// If true, other machines can reach a server without keys, at the address or the public URL.
     pub insecure_no_auth: bool,
-    /// A check of each active provider at the start, with a warning for one that cannot serve. The
-    /// check writes and removes an object under `.filestore-check/`.
+    /// If true, the server tests each active provider at startup, and logs a warning for a provider that
+    /// fails. The test writes and removes an object under `.filestore-check/`.
     pub check_providers: bool,
     /// The configuration of the store.
     pub store: StoreConfig,
-    /// Timeouts and limits of connections.
+    /// Timeouts and limits for connections.
     pub http: listen::Options,
-    /// Limits on a client's silence while its body is read.
+    /// Limits for a client's silence while its body is read.
     pub body: body::Timeouts,
-    /// The address on which `GET /metrics` asks for no key; without one the metrics are on
-    /// [`listen`](Self::listen) alone.
+    /// The address on which `GET /metrics` needs no key. Without this address, the metrics are only on
+    /// [`listen`](Self::listen).
     pub metrics_listen: Option<SocketAddr>,
-    /// The file of the audit log; without one its lines go to the log.
+    /// The file of the audit log. Without a file, audit lines go to the log.
     pub audit_log: Option<PathBuf>,
-    /// The web pages of other origins whose scripts may use the API.
+    /// The origins of other web pages with scripts that can use the API.
     pub cors: Cors,
-    /// Limits of requests by key and by address.
+    /// Rate limits by key and by address.
     pub rate_limits: RateLimits,
-    /// The certificate and key of TLS; `None` speaks plain HTTP, to a proxy or on loopback.
+    /// The certificate and key for TLS. With `None`, the server speaks plain HTTP, to a proxy or on loopback.
     pub tls: Option<TlsFiles>,
 }
 
@@ -107,12 +110,12 @@ impl Default for Config {
     }
 }
 
-/// Reasons why a configuration cannot be used.
+/// The reasons why a configuration cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The file cannot be read, is no TOML, has an unknown key or a value of the wrong type, or the
-    /// store's part of it cannot be used.
+    /// The file cannot be read, is not TOML, has an unknown key or a value of the wrong type, or contains
+    /// invalid settings of the store.
     #[error(transparent)]
     Store(#[from] ConfigFileError),
     /// A key of the server has a value of the wrong type.
@@ -123,31 +126,44 @@ pub enum ConfigError {
     Value {
         /// The key, with its table.
         key: &'static str,
-        /// The rule that the value breaks.
+        /// The rule that the value violates.
         problem: &'static str,
     },
-    /// An allowed origin is none.
+    /// An allowed origin is invalid.
     #[error("the configuration is invalid: cors.allowed_origins: {0}")]
     AllowedOrigins(#[from] BadOrigin),
+    /// An allowed header is none.
+    #[error("the configuration is invalid: cors.allowed_headers: {0}")]
+    AllowedHeaders(#[from] BadRequestHeader),
     /// A trusted proxy is no address.
     #[error("the configuration is invalid: trusted_proxies: {0}")]
     TrustedProxies(#[from] BadIpRange),
+    /// One of the errors above, in this file.
+    #[error("{}: {source}", path.display())]
+    InFile {
+        /// The path of the file.
+        path: PathBuf,
+        /// The error without the file.
+        source: Box<ConfigError>,
+    },
 }
 
 impl Config {
-    /// Makes the default configuration with another address and data directory. Port 0 takes any free
-    /// port.
+    /// Returns the default configuration with another address and data directory. Port 0 selects a free port.
     pub fn new(listen: SocketAddr, data_dir: impl Into<PathBuf>) -> Self {
         Self { listen, data_dir: data_dir.into(), ..Self::default() }
     }
 
-    /// Reads a TOML file. Keys that are absent have their defaults; an unknown key is an error that
-    /// names the key.
+    /// Reads a TOML file. Missing keys have their defaults. An unknown key is an error that names the key.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::from_toml(&config_file::read(path.as_ref())?)
+        let path = path.as_ref();
+        Self::from_toml(&config_file::read(path)?).map_err(|source| ConfigError::InFile {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
     }
 
-    /// Reads TOML and the process's environment; see [`load`](Self::load).
+    /// Reads TOML text and the process's environment. See [`load`](Self::load).
     ///
     /// ```
     /// let config = filestore_server::Config::from_toml(
@@ -173,22 +189,20 @@ impl Config {
         // ends.
         let store = StoreConfig::from_toml(text, env)?;
         // As text: the error itself holds the whole file.
-        let file = toml::from_str::<file::File>(text)
-            .map_err(|error| ConfigError::Toml(error.to_string()))?;
+        let file = toml::from_str::<file::File>(text).map_err(|error| {
+            ConfigError::Toml(config_file::explain_unknown_key(&error.to_string()))
+        })?;
 
         let config = Self { store, ..file.into_config()? };
         config.check()?;
         Ok(config)
     }
 
-    /// Checks what types cannot: refuses values that would make the server useless or stop it.
+    /// Checks values beyond their types. Refuses values that would make the server useless.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.store.check()?;
 
-        if self.allowed_hosts.iter().any(|host| !is_host(host)) {
-            let problem = "must be names or addresses, without scheme and port";
-            return Err(ConfigError::Value { key: "allowed_hosts", problem });
-        }
+        ServiceOptions::from(self).check()?;
         for (key, count) in [
             ("http.max_connections", self.http.max_connections),
             ("http.max_connections_per_address", self.http.max_connections_per_address),
@@ -197,8 +211,8 @@ impl Config {
                 return Err(ConfigError::Value { key, problem: "must be 1 to 1000000" });
             }
         }
+        self.check_addresses()?;
         self.check_times()?;
-        self.check_rate_limits()?;
         if self.http.buffer_bytes < 8192 {
             let problem = "must be at least 8192";
             return Err(ConfigError::Value { key: "http.buffer_bytes", problem });
@@ -208,33 +222,28 @@ impl Config {
 }
 
 impl Config {
-    /// Refuses a window of no time, and limits that let nobody in.
-    fn check_rate_limits(&self) -> Result<(), ConfigError> {
-        let RateLimits { window, key, address } = self.rate_limits;
-        if !(Duration::from_secs(1)..=Duration::from_hours(24)).contains(&window) {
-            let problem = "must be 1 to 86400";
-            return Err(ConfigError::Value { key: "rate_limits.window_secs", problem });
-        }
-        let all = [key.requests, key.in_flight, address.requests, address.in_flight];
-        if all.contains(&Some(0)) {
-            let problem = "must be at least 1 where it is set; without it there is no limit";
-            return Err(ConfigError::Value { key: "rate_limits", problem });
+    /// Refuses one address for both listeners. An unspecified address (`0.0.0.0`) includes all others.
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        let Some(metrics) = self.metrics_listen else { return Ok(()) };
+        let (one, other) = (self.listen.ip(), metrics.ip());
+        let meet = one == other || one.is_unspecified() || other.is_unspecified();
+        if meet && metrics.port() == self.listen.port() && metrics.port() != 0 {
+            let problem = "must have another port than listen";
+            return Err(ConfigError::Value { key: "metrics_listen", problem });
         }
         Ok(())
     }
 
     /// Refuses limits of no time at all. "0" means "off" elsewhere, and here would cut every connection.
     fn check_times(&self) -> Result<(), ConfigError> {
-        let (http, body) = (&self.http, &self.body);
+        let http = &self.http;
         let times = [
             ("http.first_byte_secs", http.first_byte),
             ("http.header_secs", http.header),
             ("http.keep_alive_idle_secs", http.keep_alive_idle),
             ("http.write_idle_secs", http.write_idle),
-            ("http.body_first_byte_secs", body.first_byte),
-            ("http.body_idle_secs", body.idle),
             ("http.drain_secs", http.drain),
-            ("http.min_rate_grace_secs", http.least_rate.grace.min(body.least_rate.grace)),
+            ("http.min_rate_grace_secs", http.least_rate.grace),
         ];
 
         match times.into_iter().find(|(_, time)| time.is_zero()) {
@@ -242,12 +251,6 @@ impl Config {
             None => Ok(()),
         }
     }
-}
-
-fn is_host(text: &str) -> bool {
-    let is_address = text.parse::<std::net::IpAddr>().is_ok();
-    let is_name = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
-    is_address || (!text.is_empty() && is_name)
 }
 
 #[cfg(test)]
@@ -327,6 +330,32 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_the_server_in_another_table_leads_to_its_own() {
+        for key in file::KEYS {
+            let error = Config::from_toml(&format!("[local]\n{key} = 1")).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{key}`: it belongs to ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn times_and_sizes_of_the_server_can_have_a_unit() {
+        let text = "[http]\nheader_secs = \"1m\"\nbuffer_bytes = \"16KiB\"\nmin_rate_bytes_per_sec = \"2kB\"";
+        let http = Config::from_toml(text).unwrap().http;
+        assert_eq!((http.header.as_secs(), http.buffer_bytes), (60, 16 << 10));
+        assert_eq!(http.least_rate.bytes_per_sec, 2000);
+    }
+
+    #[test]
+    fn an_error_names_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in ["x", "[http]\nheder_secs = 1", "[http]\nbuffer_bytes = 1"] {
+            std::fs::write(file.path(), text).unwrap();
+            let error = Config::load(file.path()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{}: ", file.path().display())), "{error}");
+        }
+    }
+
+    #[test]
     fn no_secret_is_in_an_error_even_for_developers() {
         let secret = "[[providers]]\ncode = \"s3\"\nscheme = \"s3\"\noptions.secret_access_key = \"hunter2\"\n";
         for bad in [
@@ -353,6 +382,10 @@ mod tests {
             ("[limits]\nmax_file_siz = 1", "max_file_siz"),
             ("[limit]\n", "limit"),
             ("listen = 8080", "listen"),
+            ("listen = \"localhost:8080\"", "instead of the name localhost: 127.0.0.1:8080"),
+            ("metrics_listen = \"9464\"", "for example 127.0.0.1:8080"),
+            ("[http]\nheder_secs = 1", "did you mean `header_secs`?"),
+            ("[http]\nheader_secs = \"soon\"", "10m"),
             ("durability = \"none\"", "durability"),
             ("trusted_proxies = [\"x\"]", "trusted_proxies"),
             ("allowed_hosts = [\"http://x\"]", "allowed_hosts"),
@@ -367,9 +400,13 @@ mod tests {
             ("[tls]\ncert = \"c.pem\"", "tls.key"),
             ("[cors]\nallowed_origins = [\"app.example.org\"]", "cors.allowed_origins"),
             ("[cors]\nallowed_origins = [\"*\", \"https://a.b\"]", "cors.allowed_origins"),
+            ("[cors]\nallowed_headers = [\"X Tenant\"]", "cors.allowed_headers"),
+            ("[cors]\nallowed_headers = [\"*\"]", "cors.allowed_headers"),
             ("[rate_limits]\nwindow_secs = 0", "rate_limits.window_secs"),
             ("[rate_limits]\nkey_requests = 0", "rate_limits"),
             ("[tls]\nkey = \"k.pem\"", "tls.cert"),
+            ("metrics_listen = \"127.0.0.1:8080\"", "metrics_listen"),
+            ("metrics_listen = \"0.0.0.0:8080\"", "metrics_listen"),
             ("[variants]\nquality = 101.0", "variants.quality"),
             ("[variants]\nanimated_max_frames = 0", "variants.animated_max_frames"),
             ("[variants]\nanimated_max_pixels = 0", "variants.animated_max_pixels"),

@@ -1,18 +1,18 @@
-//! The choice between two representations (RFC 9110 section 12.5.1).
+//! Chooses between two representations (RFC 9110 section 12.5.1).
 
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// Returns the media type that the request prefers. Without a preference, and where none is
-/// acceptable, that is the first: a client that cannot show it learns that from its type.
+/// Returns the media type that the request prefers. If the request has no preference, or accepts neither,
+/// returns the first type. The client then sees from the type that it cannot show the reply.
 pub(crate) fn preferred<'t>(headers: &HeaderMap, types: [&'t str; 2]) -> &'t str {
     let [first, second] = types.map(|media_type| weight(headers, media_type));
     if second > first { types[1] } else { types[0] }
 }
 
-/// Returns the weight of a media type, 0 to 1000; that of the most specific range that includes it
-/// counts.
-fn weight(headers: &HeaderMap, media_type: &str) -> u16 {
+/// Returns the weight of a media type, 0 to 1000, and the precision of the range that gives it: the most
+/// specific range that includes the type counts.
+fn weight(headers: &HeaderMap, media_type: &str) -> (u16, u8) {
     let family = media_type.split('/').next().unwrap_or_default();
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges = accepted.flat_map(|value| value.split(','));
@@ -29,10 +29,13 @@ fn weight(headers: &HeaderMap, media_type: &str) -> u16 {
         let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
         Some((precision, quality.map_or(1000, thousandths)))
     });
-    weighed.max().map_or(0, |(_, weight)| weight)
+    match weighed.max() {
+        Some((precision, weight)) if weight > 0 => (weight, precision),
+        _ => (0, 0),
+    }
 }
 
-/// Reads a weight such as `0.8`; what is none counts as 0.
+/// Parses a weight, for example `0.8`. An invalid weight counts as 0.
 fn thousandths(text: &str) -> u16 {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{rest:0<3}");
@@ -59,6 +62,17 @@ mod tests {
             (Some("application/json, image/webp"), "image/webp"),
             (Some("image/avif,image/webp,image/*,*/*;q=0.8"), "image/webp"),
             (Some("image/*;q=0.5, application/*;q=0.6"), "application/json"),
+            (Some("application/json, text/plain, */*"), "application/json"),
+            (Some("image/*, application/json"), "application/json"),
+            (Some("image/webp, */*"), "image/webp"),
+            (Some("application/*, image/webp"), "image/webp"),
+            (Some("application/json;q=0.9, */*"), "image/webp"),
+            (
+                Some(
+                    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+                ),
+                "image/webp",
+            ),
             (Some("application/json;q=0, */*"), "image/webp"),
             (Some("image/webp;q=0, */*"), "application/json"),
             (Some("text/html"), "image/webp"),

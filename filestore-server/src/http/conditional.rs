@@ -9,7 +9,7 @@ use http::header::{
 use super::etag::{EntityTag, EntityTags};
 use super::{date, single};
 
-/// The validators that the conditions of a request are compared with.
+/// The validators for the conditions of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validators {
     /// The current entity tag.
@@ -19,16 +19,16 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Tells whether the content is newer than a date; `None` if one of the two is unknown.
+    /// Returns true if the content is newer than a date. `None` if either is unknown.
     fn changed_since(&self, date: Option<Timestamp>) -> Option<bool> {
         Some(self.last_modified?.is_after(date?))
     }
 }
 
-/// The time of a representation's last change, in the whole seconds of HTTP.
+/// The time of a representation's last change, in whole seconds like in HTTP.
 ///
-/// While the second of the change is not over, another change may follow that has the same date. So the
-/// date is kept back until then, and no date ever names two contents (RFC 9110 section 8.8.2.2).
+/// Until the second of the change has passed, another change can have the same date. The date is therefore
+/// withheld until then, so that two contents never share a date (RFC 9110 section 8.8.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastModified {
     at: Timestamp,
@@ -36,12 +36,12 @@ pub struct LastModified {
 }
 
 impl LastModified {
-    /// Takes the time of the change, and the present.
+    /// Combines the time of the change and the current time.
     pub fn new(at: Timestamp, now: Timestamp) -> Self {
         Self { at, is_over: now.as_secs() > at.as_secs() }
     }
 
-    /// Returns the date to show; `None` while its second is not over.
+    /// Returns the date to show. `None` until its second has passed.
     pub fn date(self) -> Option<Timestamp> {
         self.is_over.then_some(self.at)
     }
@@ -56,10 +56,10 @@ impl LastModified {
     }
 }
 
-/// The result of the conditions of a GET or HEAD.
+/// The result of the conditions in a GET or HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answer as if there were no conditions.
+    /// Answer the request as if it had no conditions.
     Proceed,
     /// Answer 304: the client has the current representation.
     NotModified,
@@ -67,11 +67,11 @@ pub enum Outcome {
     PreconditionFailed,
 }
 
-/// Evaluates the conditions of a GET or HEAD in the order of section 13.2.2. If-Range, the last of
-/// them, is [`if_range_holds`].
+/// Evaluates the conditions of a GET or HEAD in the order of section 13.2.2. [`if_range_holds`] evaluates
+/// If-Range, the last condition.
 ///
-/// A malformed If-Match fails, so that nothing happens on a condition that was not understood. A
-/// malformed If-None-Match or date counts as absent. Dates count only without tags beside them.
+/// A malformed If-Match fails, so that no change depends on a misunderstood condition. A malformed
+/// If-None-Match or date counts as absent. Dates count only if there are no tags.
 pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
     if headers.contains_key(IF_MATCH) {
         if !if_match_holds(headers, Some(&current.etag)) {
@@ -89,8 +89,8 @@ pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
     if unmodified { Outcome::NotModified } else { Outcome::Proceed }
 }
 
-/// Tests whether If-Match holds (section 13.1.1) or is absent, for requests that change state.
-/// `current` is `None` where there is no representation. False means 412.
+/// Returns true if If-Match holds (section 13.1.1) or is absent, for requests that make changes. `current` is
+/// `None` if there is no representation. False means 412.
 pub fn if_match_holds(headers: &HeaderMap, current: Option<&EntityTag>) -> bool {
     if !headers.contains_key(IF_MATCH) {
         return true;
@@ -101,8 +101,8 @@ pub fn if_match_holds(headers: &HeaderMap, current: Option<&EntityTag>) -> bool 
     tags.match_strongly(current)
 }
 
-/// Tests whether Range counts (section 13.1.5): If-Range is absent, or holds the current strong tag
-/// or exactly the current date. False means: answer with the whole representation.
+/// Returns true if Range counts (section 13.1.5): If-Range is absent, or contains the current strong tag or
+/// exactly the current date. False means: send the whole representation.
 pub fn if_range_holds(headers: &HeaderMap, current: &Validators) -> bool {
     if !headers.contains_key(IF_RANGE) {
         return true;

@@ -1,4 +1,4 @@
-//! HTTP dates (RFC 9110 section 5.6.7): whole seconds, always GMT.
+//! HTTP dates (RFC 9110 section 5.6.7): whole seconds in GMT.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
@@ -6,17 +6,17 @@ use std::time::{Duration, SystemTime};
 use filestore_core::Timestamp;
 use httpdate::HttpDate;
 
-/// The last second of the year 9999: IMF-fixdate has four digits for a year.
+/// The last second of the year 9999. IMF-fixdate has four digits for a year.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// Writes a date such as `Sun, 06 Nov 1994 08:49:37 GMT`. Fractions are dropped; a time outside of
-/// 1970 to 9999 becomes the nearer end.
+/// Formats a date, for example `Sun, 06 Nov 1994 08:49:37 GMT`. Drops fractions. A time outside 1970 to 9999
+/// becomes the nearest valid time.
 pub fn format(time: Timestamp) -> impl Display {
     let secs = u64::try_from(time.as_secs()).unwrap_or(0).min(LAST_SECOND);
     HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(secs))
 }
 
-/// Reads all three forms a recipient must accept: IMF-fixdate, RFC 850, asctime.
+/// Parses all three forms that a recipient must accept: IMF-fixdate, RFC 850, asctime.
 pub fn parse(text: &str) -> Option<Timestamp> {
     httpdate::parse_http_date(text.trim()).ok().map(Timestamp::from)
 }

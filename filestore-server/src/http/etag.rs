@@ -9,7 +9,7 @@ use http::HeaderValue;
 
 use super::values::Values;
 
-/// An entity tag: `"tag"`, or `W/"tag"` if it is weak.
+/// An entity tag: `"tag"`, or `W/"tag"` for a weak tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityTag {
     weak: bool,
@@ -17,42 +17,43 @@ pub struct EntityTag {
 }
 
 impl EntityTag {
-    /// Makes the strong tag of bytes from their digest.
+    /// Creates the strong tag of bytes from their digest.
     pub fn of(sha256: &Sha256) -> Self {
         Self { weak: false, tag: sha256.to_hex() }
     }
 
-    /// Makes a strong tag. Panics on a character that no tag may hold (a space, a quote, a control).
+    /// Creates a strong tag. Panics on a character that a tag cannot contain (a space, a quote, a control
+    /// character).
     pub fn strong(tag: impl Into<String>) -> Self {
         let tag = tag.into();
         assert!(tag.bytes().all(is_etagc), "an entity tag holds no such character: {tag:?}");
         Self { weak: false, tag }
     }
 
-    /// Makes a weak tag. Panics as [`strong`](Self::strong) does.
+    /// Creates a weak tag. Panics like [`strong`](Self::strong).
     pub fn weak(tag: impl Into<String>) -> Self {
         Self { weak: true, ..Self::strong(tag) }
     }
 
-    /// Reads one tag as it stands in a header.
+    /// Parses a tag from a header.
     pub fn parse(text: &str) -> Option<Self> {
         let (tag, rest) = Self::parse_start(text.trim())?;
         rest.is_empty().then_some(tag)
     }
 
-    /// Reads the tag that `text` starts with, and what follows it.
+    /// Parses the tag at the start of `text`. Also returns the rest.
     fn parse_start(text: &str) -> Option<(Self, &str)> {
         let (weak, rest) = text.strip_prefix("W/").map_or((false, text), |rest| (true, rest));
         let (tag, rest) = rest.strip_prefix('"')?.split_once('"')?;
         tag.bytes().all(is_etagc).then(|| (Self { weak, tag: tag.to_owned() }, rest))
     }
 
-    /// Tests whether both are strong and equal (section 8.8.3.2): the bytes are the same.
+    /// Returns true if both tags are strong and equal (section 8.8.3.2), so that the bytes are the same.
     pub fn strong_eq(&self, other: &Self) -> bool {
         !self.weak && !other.weak && self.tag == other.tag
     }
 
-    /// Tests whether the tags are equal, weak or not: one representation may replace the other.
+    /// Returns true if the tags are equal, weak or not, so that the representations are equivalent.
     pub fn weak_eq(&self, other: &Self) -> bool {
         self.tag == other.tag
     }
@@ -66,7 +67,7 @@ impl EntityTag {
     pub fn write(&self, values: &mut Values) -> HeaderValue {
         let start = if self.weak { "W/\"" } else { "\"" };
         let value = values.join(&[start, &self.tag, "\""]);
-        value.expect("a tag holds only etagc, all of which a value may hold")
+        value.expect("a tag holds only etagc, and a header value allows all of them")
     }
 }
 
@@ -76,7 +77,7 @@ impl fmt::Display for EntityTag {
     }
 }
 
-/// `etagc`, without the bytes over 127, which [`HeaderValue::to_str`] does not let through either.
+/// `etagc`, without bytes over 127, which [`HeaderValue::to_str`] also refuses.
 fn is_etagc(b: u8) -> bool {
     b == 0x21 || (0x23..0x7F).contains(&b)
 }
@@ -91,7 +92,7 @@ pub enum EntityTags {
 }
 
 impl EntityTags {
-    /// Reads a list (RFC 9110 section 5.6.1: empty elements are let through). `None` if it is not one.
+    /// Parses a list. Accepts empty elements (RFC 9110 section 5.6.1). `None` if the text is not a list.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         if rest == "*" {
@@ -114,7 +115,7 @@ impl EntityTags {
         }
     }
 
-    /// Tests whether one of the tags is the current one, compared strongly (If-Match).
+    /// Returns true if one of the tags is the current tag, with strong comparison (If-Match).
     pub fn match_strongly(&self, current: &EntityTag) -> bool {
         match self {
             Self::Any => true,
@@ -122,7 +123,7 @@ impl EntityTags {
         }
     }
 
-    /// Tests whether one of the tags is the current one, compared weakly (If-None-Match).
+    /// Returns true if one of the tags is the current tag, with weak comparison (If-None-Match).
     pub fn match_weakly(&self, current: &EntityTag) -> bool {
         match self {
             Self::Any => true,

@@ -1,5 +1,5 @@
-//! HTTP semantics as pure functions: the rules of RFC 9110 and its companions about a request,
-//! without a server, a store or a clock.
+//! HTTP semantics as pure functions: the rules of RFC 9110 and related RFCs, without a server, a store or a
+//! clock.
 
 pub mod date;
 pub mod etag;
@@ -9,11 +9,13 @@ pub mod range;
 pub mod query;
 pub mod trace;
 pub(crate) mod accept;
+pub(crate) mod base;
 pub(crate) mod forwarded;
+pub(crate) mod host;
 
 use http::header::{AsHeaderName, HeaderMap};
 
-/// Returns the value of a header that may occur once; `None` if it is absent, repeated or no text.
+/// Returns the value of a header that can occur once. `None` if it is absent, repeated or not text.
 pub(crate) fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,19 +1,20 @@
-//! Query strings, as forms encode them: `+` is a space, the rest percent-encoded (WHATWG URL,
+//! Query strings in form encoding: `+` is a space, and other characters are percent-encoded (WHATWG URL,
 //! application/x-www-form-urlencoded).
 
 use filestore_core::{Error, Result};
 use percent_encoding::percent_decode;
 
-/// The decoded parameters of a request, in their order.
+/// The decoded parameters of a request, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,
 }
 
 impl Query {
-    /// Reads a query string (without `?`). A parameter among `known` (one that ends in a dot stands for
-    /// all names that begin with it) may be there once and must be UTF-8: else [`InvalidField`](filestore_core::ErrorKind::InvalidField) naming it. Others are
-    /// kept for [`pairs`](Self::pairs), with what is not UTF-8 replaced.
+    /// Parses a query string (without `?`). A parameter in `known` can occur once and must be UTF-8.
+    /// Otherwise the call returns [`InvalidField`](filestore_core::ErrorKind::InvalidField) with its name. A
+    /// known name with a trailing dot means all names that begin with this text. Other parameters are kept
+    /// for [`pairs`](Self::pairs), with replacement characters for invalid UTF-8.
     pub fn parse(raw: &str, known: &[&str]) -> Result<Self> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for piece in raw.split('&').filter(|piece| !piece.is_empty()) {
@@ -48,13 +49,13 @@ impl Query {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// All parameters, known or not, repeated or not, in their order.
+    /// Returns all parameters in order, known or not, with repetitions.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
-/// Tests whether a parameter is the known one, or of its family.
+/// Returns true if a parameter is the known parameter, or belongs to its family.
 fn is_named(name: &str, known: &str) -> bool {
     name == known || known.ends_with('.') && name.starts_with(known)
 }

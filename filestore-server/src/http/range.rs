@@ -5,31 +5,32 @@ use http::{HeaderMap, HeaderValue};
 
 use super::single;
 
-/// The bytes that a Range header selects of a representation.
+/// The bytes of a representation that a Range header selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRange {
-    /// All of it (200): there is no Range, or one that is to be ignored.
+    /// The whole representation (200). The request has no Range header, or the header must be ignored.
     Whole,
-    /// The bytes `first..=last` (206); both lie within the representation.
+    /// The bytes `first..=last` (206). Both positions are within the representation.
     Part {
-        /// The first byte's position.
+        /// The position of the first byte.
         first: u64,
-        /// The last byte's position.
+        /// The position of the last byte.
         last: u64,
     },
-    /// Nothing that exists (416).
+    /// No existing bytes (416).
     Unsatisfiable,
 }
 
 impl ByteRange {
-    /// Returns the range that a GET selects of a representation of `size` bytes. For GET only, and
-    /// only if [`if_range_holds`](super::conditional::if_range_holds): other methods have no ranges
+    /// Returns the range that a GET selects from a representation of `size` bytes. Use this call only for
+    /// GET, and only if [`if_range_holds`](super::conditional::if_range_holds). Other methods have no ranges
     /// (14.2).
     pub fn of(headers: &HeaderMap, size: u64) -> Self {
         single(headers, RANGE).map_or(Self::Whole, |value| Self::parse(value, size))
     }
 
-    /// Reads a Range header. An unknown unit, malformed text, or several ranges are the whole.
+    /// Parses a Range header. An unknown unit, malformed text, and several ranges select the whole
+    /// representation.
     pub fn parse(value: &str, size: u64) -> Self {
         let Some((unit, set)) = value.trim().split_once('=') else {
             return Self::Whole;
@@ -43,7 +44,7 @@ impl ByteRange {
         }
     }
 
-    /// Returns the value of Content-Range for a part or for 416; `None` for the whole.
+    /// Returns the value of Content-Range for a part or for 416. `None` for the whole representation.
     pub fn content_range(self, size: u64) -> Option<HeaderValue> {
         let value = match self {
             Self::Whole => return None,
@@ -54,10 +55,10 @@ impl ByteRange {
     }
 }
 
-/// Reads `first-`, `first-last` or `-length`; `None` if malformed.
+/// Parses `first-`, `first-last` or `-length`. `None` if malformed.
 ///
-/// A suffix of an empty representation is satisfiable (14.1.2), but 206 cannot say "no bytes": the
-/// whole is answered.
+/// A suffix of an empty representation is satisfiable (14.1.2), but 206 cannot express "no bytes". The result
+/// is then the whole representation.
 fn one(range: &str, size: u64) -> Option<ByteRange> {
     let (first, last) = range.split_once('-')?;
     if first.is_empty() {
@@ -80,7 +81,7 @@ fn one(range: &str, size: u64) -> Option<ByteRange> {
     Some(ByteRange::Part { first, last: last.min(size - 1) })
 }
 
-/// Reads `1*DIGIT`. A number that is too large for any file becomes the largest number.
+/// Parses `1*DIGIT`. A number that is too large for any file becomes the largest number.
 fn position(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,20 +1,20 @@
-//! The trace that a request belongs to (W3C Trace Context, level 1).
+//! The trace of a request (W3C Trace Context, level 1).
 
 use std::fmt;
 
 /// The length of a `traceparent` of version 00.
 const LEN: usize = 55;
 
-/// A valid `traceparent`: the trace, and the caller's part of it.
+/// A valid `traceparent`: the trace, and the caller's span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// ASCII, of the form that [`TraceParent::parse`] checks.
+    /// ASCII, in the form that [`TraceParent::parse`] checks.
     text: [u8; LEN],
 }
 
 impl TraceParent {
-    /// Reads the header. `None` for one that a receiver must ignore: of another form, or with ids of
-    /// zeros. Of a later version, what follows the parts of version 00 is left out.
+    /// Parses the header. `None` if a receiver must ignore the header, because its form is invalid or an id
+    /// is all zeros. For a later version, parts beyond version 00 are omitted.
     ///
     /// ```
     /// use filestore_server::http::trace::TraceParent;
@@ -55,7 +55,7 @@ impl TraceParent {
     }
 }
 
-/// Tests whether an id is not all zeros, which stand for none.
+/// Returns true if an id is not all zeros.
 fn is_id(digits: &[u8]) -> bool {
     digits.iter().any(|digit| *digit != b'0')
 }

@@ -1,7 +1,7 @@
-//! Values of headers, written one after the other into one piece of memory.
+//! Writes header values one after the other into shared memory.
 //!
-//! A reply has half a dozen values that are its own. So they share one allocation, in the place of one for each
-//! and of another for each whose capacity is not its length.
+//! A reply has about six values of its own. These values share one allocation, instead of an allocation for
+//! each value and another one for each excess capacity.
 
 use std::fmt::{Arguments, Write as _};
 
@@ -15,12 +15,12 @@ pub struct Values {
 }
 
 impl Values {
-    /// Makes room for values of so many bytes in all. There may be more.
+    /// Reserves memory for values with `bytes` bytes in total. The memory can grow.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { text: BytesMut::with_capacity(bytes) }
     }
 
-    /// Joins the parts to a value; `None` if a header may not hold it.
+    /// Joins the parts into a value. `None` if a header cannot contain the value.
     pub fn join(&mut self, parts: &[&str]) -> Option<HeaderValue> {
         for part in parts {
             self.text.extend_from_slice(part.as_bytes());
@@ -28,7 +28,7 @@ impl Values {
         self.take()
     }
 
-    /// Formats a value; `None` if a header may not hold it.
+    /// Formats a value. `None` if a header cannot contain the value.
     pub fn format(&mut self, text: Arguments<'_>) -> Option<HeaderValue> {
         self.text.write_fmt(text).expect("writing to memory cannot fail");
         self.take()

@@ -1,4 +1,5 @@
-//! The activity of a connection: reported by its socket and its service, read by its timeouts.
+//! The activity of a connection. The connection's socket and service report the activity, and the timeouts
+//! read the activity.
 
 use std::io;
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 
 use super::Options;
+use super::deadline::Deadline;
+use super::least_rate::Slack;
 use super::traffic::Traffic;
-use crate::deadline::Deadline;
-use crate::least_rate::Slack;
 
 /// The event that a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,44 +44,49 @@ impl Phase {
 
 /// The shared state of one connection.
 ///
-/// Phases and stalls are written without reading the clock. Each change makes another number.
-/// [`PhaseTimeouts`] reads the clock at the end of a poll, if it finds a number it has not seen. So a
-/// request that is read, served and answered within one poll reads the clock once.
+/// Phases and stalls are written without reading the clock. Each change increments a number.
+/// [`PhaseTimeouts`] reads the clock at the end of a poll if it finds a new number. A request that is read,
+/// served and answered within one poll therefore reads the clock once.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// The phase and, above it, the number of phases so far.
+    /// The phase and, in the upper bits, the number of phases so far.
     phase: AtomicU32,
-    /// The number of times that writing stalled or went on; odd while it is stalled.
+    /// The number of times that writing stalled or continued. Odd while it is stalled.
     stalls: AtomicU32,
-    /// The bytes written since [`PhaseTimeouts`] last took them.
+    /// The bytes written since [`PhaseTimeouts`] last read them.
     written: AtomicU64,
     /// True while the body of the current request has bytes that the service has not read.
     body_unread: AtomicBool,
-    /// True if the rest of the current request is that of a stranger.
+    /// True if the rest of the current request belongs to an unknown caller.
     brief_drain: AtomicBool,
-    /// True while the service works on a reply whose head is not there yet.
+    /// True while the service works on a reply without a head yet.
     answering: AtomicBool,
     /// True once the client has closed its writing side while a request was running.
     half_closed: AtomicBool,
-    /// True if bytes arrived behind the current request: the next one has begun.
+    /// True if bytes arrived behind the current request, so the next request has begun.
     ahead: AtomicBool,
-    /// True once the server stops.
+    /// True once the server is stopping.
     stopping: AtomicBool,
     waker: AtomicWaker,
     traffic: Arc<Traffic>,
 }
 
 impl Activity {
-    /// Begins with a connection on which nothing has happened, counting in `traffic`.
+    /// Begins with an unused connection, which is counted in `traffic`.
     pub(super) fn new(traffic: Arc<Traffic>) -> Self {
         Self { traffic, ..Self::default() }
     }
 
-    /// Enters a phase, be it the same again: its time starts anew.
+    /// Enters a phase. If the phase stays the same, its time starts again.
     pub(super) fn enter(&self, phase: Phase) {
         let count = self.phase.load(Relaxed) / Phase::COUNT;
         self.phase
             .store((count.wrapping_add(1) % (1 << 29)) * Phase::COUNT + phase as u32, Relaxed);
+    }
+
+    /// Tests whether the next bytes belong to the head of a request.
+    pub(super) fn awaits_head(&self) -> bool {
+        Phase::of(self.phase.load(Relaxed)) != Phase::Request
     }
 
     /// Records that `bytes` arrived: the start of a request, unless a request is running.
@@ -93,7 +99,7 @@ impl Activity {
         }
     }
 
-    /// Begins a request whose head has arrived.
+    /// Begins a request after its head has arrived.
     pub(super) fn begin(&self) {
         self.ahead.store(false, Relaxed);
         self.answering.store(true, Relaxed);
@@ -101,12 +107,12 @@ impl Activity {
         self.enter(Phase::Request);
     }
 
-    /// Records that the head of the reply is there.
+    /// Records that the head of the reply is ready.
     pub(super) fn answered(&self) {
         self.answering.store(false, Relaxed);
     }
 
-    /// Ends the request with its reply. Bytes behind it are the start of another one.
+    /// Ends the request after its reply. Bytes behind it start the next request.
     pub(super) fn finish(&self) {
         self.answered();
         self.traffic.request_ended();
@@ -114,8 +120,8 @@ impl Activity {
         self.enter(if begun { Phase::Header } else { Phase::Idle });
     }
 
-    /// Records the end of what the client sends. True if the end is to be kept from hyper, which would
-    /// end the connection: the whole request is there, and the client may still wait for its reply.
+    /// Records the end of the client's data. Returns true if hyper must not see the end, because hyper would
+    /// close the connection. The whole request has arrived, and the client can still wait for its reply.
     pub(super) fn client_closed(&self) -> bool {
         let is_running = Phase::of(self.phase.load(Relaxed)) == Phase::Request;
         let is_waiting = is_running && !self.body_unread();
@@ -125,19 +131,18 @@ impl Activity {
         is_waiting
     }
 
-    /// Tests whether the client has closed its writing side: its last request is running.
+    /// Returns true if the client has closed its writing side. The client's last request is running.
     pub(super) fn is_half_closed(&self) -> bool {
         self.half_closed.load(Relaxed)
     }
 
-    /// Tests whether the client has closed its writing side and waits for the head of a reply, or is
-    /// gone: the two look alike.
+    /// Returns true if the client has closed its writing side and waits for the head of a reply, or has
+    /// disconnected. The two cannot be distinguished.
     fn may_be_gone(&self) -> bool {
         self.is_half_closed() && self.answering.load(Relaxed)
     }
 
-    /// Records whether the client takes the bytes that are written, and how many: `written` is pending
-    /// if not.
+    /// Records whether the client accepts written bytes, and how many. `written` is pending if it does not.
     pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
             self.written.fetch_add(*bytes as u64, Relaxed);
@@ -152,15 +157,16 @@ impl Activity {
         }
     }
 
-    /// Tests whether the client takes no more of what is written at present.
+    /// Returns true if the client accepts no more bytes now.
     pub(super) fn is_stalled(&self) -> bool {
         self.stalls.load(Relaxed) % 2 == 1
     }
 
     /// Records whether the current request has body bytes that the service has not read.
     ///
-    /// The bytes before the end of a body were those of the body. Of the next request, some may have
-    /// come with them: then it has the time of an idle connection until more bytes of it arrive.
+    /// Bytes before the end of a body belonged to that body. Some bytes of the next request may have arrived
+    /// with them. The next request then has the time limit of an idle connection until more of its bytes
+    /// arrive.
     pub(super) fn set_body_unread(&self, unread: bool) {
         self.body_unread.store(unread, Relaxed);
         if !unread {
@@ -168,28 +174,28 @@ impl Activity {
         }
     }
 
-    /// Tests whether the current request has body bytes that the service has not read.
+    /// Returns true if the current request has body bytes that the service has not read.
     pub(super) fn body_unread(&self) -> bool {
         self.body_unread.load(Relaxed)
     }
 
-    /// Records whether the rest of the current request is that of a stranger.
+    /// Records whether the rest of the current request belongs to an unknown caller.
     pub(super) fn set_brief_drain(&self, brief: bool) {
         self.brief_drain.store(brief, Relaxed);
     }
 
-    /// Tests whether the rest of the current request is that of a stranger.
+    /// Returns true if the rest of the current request belongs to an unknown caller.
     pub(super) fn is_drain_brief(&self) -> bool {
         self.brief_drain.load(Relaxed)
     }
 
-    /// Tells the connection that the server stops.
+    /// Tells the connection that the server is stopping.
     pub(super) fn stop(&self) {
         self.stopping.store(true, std::sync::atomic::Ordering::Release);
         self.waker.wake();
     }
 
-    /// Tests whether the server stops, and wakes the task when it does.
+    /// Returns true if the server is stopping. Wakes the task when it does.
     pub(super) fn poll_stopping(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.stopping.load(std::sync::atomic::Ordering::Acquire)
@@ -198,13 +204,13 @@ impl Activity {
 
 /// The timeouts of a connection's phases, with one timer for all of them.
 pub(super) struct PhaseTimeouts {
-    /// The phase seen last, and when it was seen first.
+    /// The last phase, and the time at which it was first seen.
     phase: (u32, Instant),
-    /// The number of stalls seen last, and when it was seen first.
+    /// The last number of stalls, and the time at which it was first seen.
     stalls: (u32, Instant),
-    /// The time that the client has left to take its replies in.
+    /// The time that the client has left to accept its replies.
     slack: Slack,
-    /// The instant since which the client may be gone.
+    /// The time since which the client may have disconnected.
     half_closed: Option<Instant>,
     timer: Deadline,
 }
@@ -222,8 +228,8 @@ impl PhaseTimeouts {
         }
     }
 
-    /// Returns ready when the client has used up the time of the current phase. Must be polled after
-    /// everything that changes `activity`.
+    /// Returns ready when the client has used up the time of the current phase. Poll it after all code that
+    /// changes `activity`.
     pub(super) fn poll_timed_out(
         &mut self,
         cx: &mut Context<'_>,
@@ -258,8 +264,8 @@ impl PhaseTimeouts {
         }
     }
 
-    /// Returns ready when the client has its whole reply and has sent nothing for [`Options::rest`]. Must be
-    /// polled after [`Self::poll_timed_out`].
+    /// Returns ready when the client has its whole reply and has sent no bytes for [`Options::rest`]. Poll it
+    /// after [`Self::poll_timed_out`].
     pub(super) fn poll_rested(
         &mut self,
         cx: &mut Context<'_>,
@@ -272,7 +278,7 @@ impl PhaseTimeouts {
         self.timer.poll_passed(cx, self.phase.1 + options.rest)
     }
 
-    /// Counts the stall that is over, if there was one, and the bytes that were written meanwhile.
+    /// Counts the stall that has ended, if any, and the bytes that were written during it.
     fn count_stall(&mut self, now: Instant, activity: &Activity) {
         if self.stalls.0 % 2 == 1 {
             self.slack.waited(now - self.stalls.1);
@@ -281,7 +287,7 @@ impl PhaseTimeouts {
     }
 }
 
-/// Returns the longest time of a phase. The service limits a running request itself.
+/// Returns the time limit of a phase. The service limits a running request itself.
 fn limit(phase: Phase, options: &Options) -> Option<Duration> {
     match phase {
         Phase::New => Some(options.first_byte),

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! A connection, from its first byte to its last.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use super::traffic::Traffic;
 use super::watched::{RequestBody, WatchedService, WatchedSocket};
 use super::{BoxError, Options};
 
-/// The running connections, so that a stop can be announced to them.
+/// The running connections. A stop is announced to all of them.
 pub(super) struct Connections {
     running: Mutex<Registry>,
     traffic: Arc<Traffic>,
@@ -38,12 +38,12 @@ struct Registry {
 }
 
 impl Connections {
-    /// Starts without any, counting in `traffic`.
+    /// Starts without connections, and counts in `traffic`.
     pub(super) fn new(traffic: Arc<Traffic>) -> Self {
         Self { running: Mutex::default(), traffic }
     }
 
-    /// Tells every connection, and those still to be registered, that the server stops.
+    /// Tells all current and future connections that the server is stopping.
     pub(super) fn stop(&self) {
         let mut running = self.running.lock();
         running.stopping = true;
@@ -63,7 +63,7 @@ impl Connections {
     }
 }
 
-/// An entry of the registry, gone when this is dropped.
+/// An entry of the registry. Dropping it removes the entry.
 struct Registered<'a> {
     connections: &'a Connections,
     id: u64,
@@ -76,30 +76,30 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// The end of a connection, or of its time with hyper.
+/// The end of a connection, or the end of its time with hyper.
 enum Ended {
-    /// By HTTP's rules: replies are flushed and FIN is sent.
+    /// By HTTP's rules. Replies are flushed, and FIN is sent.
     Closed,
     /// With an error of the socket, the service or the parser.
     Failed(hyper::Error),
     /// The client was too slow.
     TimedOut,
-    /// Not ended: the client has sent nothing for a while, and may send another request.
+    /// Not ended. The client has sent no bytes for a while, and can send another request.
     Resting,
 }
 
-/// The longest time of reading what is left of a stranger's request.
+/// The maximum time for reading the rest of an unknown caller's request.
 const BRIEF_DRAIN: Duration = Duration::from_secs(1);
 
-/// The most bytes that are read of what is left of a stranger's request: as much as a client has sent
-/// by habit before it looks for a reply.
+/// The maximum bytes to read from the rest of an unknown caller's request. Clients usually send this much
+/// before they look for a reply.
 const BRIEF_DRAIN_BYTES: usize = 256 << 10;
 
 /// Serves the requests of one connection.
 ///
-/// hyper keeps two buffers of 8 KiB for each of its connections. So it gets this one when the first byte is
-/// there, and gives it back when the client has sent nothing for [`Options::rest`]. Meanwhile a connection is
-/// little more than its socket.
+/// hyper keeps two buffers of 8 KiB for each of its connections. hyper therefore gets the connection only
+/// when the first byte has arrived, and returns it when the client has sent no bytes for [`Options::rest`].
+/// In between, a connection is little more than its socket.
 pub(super) async fn run<S, B>(
     stream: Stream,
     peer: Peer,
@@ -163,10 +163,10 @@ pub(super) async fn run<S, B>(
     }
 }
 
-/// The client's time is up.
+/// The client's time is used up.
 struct TimedOut;
 
-/// Waits until there is something to do for hyper: bytes or the end of the client's, or a stop.
+/// Waits until hyper has work: bytes from the client, their end, or a stop.
 async fn wait_for_bytes(
     socket: &mut WatchedSocket,
     timeouts: &mut PhaseTimeouts,
@@ -233,8 +233,8 @@ fn builder(options: &Options) -> http1::Builder {
     builder
 }
 
-/// Sends FIN and reads for a limited time what the client still sends. Closing a socket with unread
-/// bytes is a reset, which may overtake the reply or discard it at the client (RFC 9112 section 9.6).
+/// Sends FIN, and reads the client's remaining bytes for a limited time. Closing a socket with unread bytes
+/// causes a reset, which can overtake the reply or make the client discard it (RFC 9112 section 9.6).
 async fn drain(mut stream: Stream, options: &Options) {
     let rest = async {
         stream.shutdown().await?;

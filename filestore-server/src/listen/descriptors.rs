@@ -2,16 +2,16 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// macOS refuses a higher soft limit (`OPEN_MAX`), even where the hard one is "none".
+/// macOS refuses a higher soft limit (`OPEN_MAX`), even if the hard limit is "none".
 const OPEN_MAX: u64 = 10_240;
 
-/// The most descriptors that are kept for the rest of the process: the database, providers, sources of
-/// variants, 256 variants as files in memory, and a file for each of the 512 threads on which files are opened.
+/// The maximum number of descriptors for the rest of the process: the database, providers, sources of
+/// variants, 256 variants as files in memory, and one file for each of the 512 threads that open files.
 const KEPT: usize = 1024;
 
-/// Raises the soft limit of open descriptors to the hard limit where that is allowed, and returns the
-/// new soft limit; `None` means unlimited. To be called once, at the start: every connection and every
-/// open blob takes a descriptor.
+/// Raises the soft limit of open descriptors to the hard limit, if possible. Returns the new soft limit, or
+/// `None` for unlimited. Call this function once at startup, because every connection and every open blob
+/// needs a descriptor.
 pub fn raise_descriptor_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let below_open_max = current.is_some_and(|current| current < OPEN_MAX);
@@ -23,33 +23,33 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     descriptor_limit()
 }
 
-/// Returns the limit of open descriptors; `None` means unlimited.
+/// Returns the limit of open descriptors. `None` means unlimited.
 pub fn descriptor_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Sets the soft limit beside the hard one; false where that is not allowed.
+/// Sets the soft limit. Returns false if this is not allowed.
 fn set_soft_limit(soft: Option<u64>, hard: Option<u64>) -> bool {
     setrlimit(Resource::Nofile, Rlimit { current: soft, maximum: hard }).is_ok()
 }
 
-/// The division of the descriptors between connections and uploads, so that connections which do
-/// nothing cannot take what those that are served need.
+/// The division of descriptors between connections and uploads. The division prevents idle connections from
+/// using descriptors that active connections need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DescriptorBudget {
-    /// Connections at one time.
+    /// The maximum number of connections.
     pub connections: usize,
-    /// Uploads whose files may stay open.
+    /// The maximum number of uploads with open files.
     pub uploads: usize,
-    /// Files that are kept open to be sent.
+    /// The maximum number of files kept open for sending.
     pub files: usize,
 }
 
 impl DescriptorBudget {
-    /// Divides `limit` descriptors: a quarter at most is kept for the process, another for `uploads`, a sixteenth
-    /// for `files`, and two thirds of the rest are for `connections`, because a connection to which a large file
-    /// is sent holds that open as well.
+    /// Divides `limit` descriptors. At most a quarter is for the process, a quarter for `uploads`, and a
+    /// sixteenth for `files`. Two thirds of the rest are for `connections`, because a connection that
+    /// receives a large file also keeps this file open.
     pub fn divide(limit: Option<u64>, connections: usize, uploads: usize, files: usize) -> Self {
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let kept = KEPT.min(limit / 4);

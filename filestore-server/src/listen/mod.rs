@@ -1,47 +1,53 @@
-//! The accept loop, in place of warp's own.
+//! The accept loop, which replaces warp's.
 //!
 //! # Purpose
 //!
-//! warp's server sets no timer and no connection cap, and hyper's header timer also runs on idle
-//! keep-alive connections, which makes a proxy in front race into a 502. Here
+//! warp's server has no timers and no connection limit. hyper's header timer also runs on idle keep-alive
+//! connections, which can cause 502 errors in a proxy. This module has these rules:
 //!
-//! - every phase of a connection has its own timeout ([`Options`]), with one timer that is reset once
-//!   per phase, never per read or write;
-//! - at the cap, accepting waits until a connection ends, and no address has more than its share
-//!   ([`Shares`]);
-//! - a client that takes its reply too slowly is cut ([`LeastRate`]);
-//! - a reply that comes before its request was read whole is followed by FIN and a bounded drain, so
-//!   that the client reads the reply instead of a reset;
-//! - a client that goes away while its request is worked on cancels the request, at once or, where only
-//!   its FIN tells, after [`Options::half_closed`];
-//! - a connection that waits for a request holds no buffers;
-//! - stopping closes idle connections at once and lets running requests finish for a while.
+//! - Every phase of a connection has its own timeout ([`Options`]). One timer serves all phases, and is reset
+//!   once for each phase, never for each read or write.
+//! - At the connection limit, the server accepts no connection until another one ends. An address cannot
+//!   exceed its share ([`Shares`]).
+//! - A client that accepts its reply too slowly is disconnected ([`LeastRate`]).
+//! - If a reply is sent before its request was completely read, FIN and a limited drain follow, so that the
+//!   client sees the reply instead of a reset.
+//! - If a client disconnects during its request, the request is cancelled: at once, or after
+//!   [`Options::half_closed`] if only FIN was received.
+//! - A connection that waits for a request uses no buffers.
+//! - A stop closes idle connections at once, and lets running requests finish for a while.
 //!
-//! A client's silence within a body is not limited here, but where the body is read
-//! ([`BodyReader`](crate::body::BodyReader)): the reply to a silent client is a 408, not a cut.
+//! The limit for a client's silence within a body is in [`BodyReader`](body::BodyReader), which replies with
+//! 408 instead of cutting the connection.
 //!
 //! # Locking
 //!
-//! One registry of connections is locked when a connection begins or ends and at the stop, and the
-//! count of connections by address when one begins or ends. The
-//! activity of a connection is kept in its own atomics, written and read by its task.
+//! The registry of connections is locked when a connection begins or ends and during a stop. The count of
+//! connections by address is locked when a connection begins or ends. The activity of a connection is in its
+//! own atomics, which its task writes and reads.
 //!
 //! # Settings of hyper
 //!
-//! hyper's `pipeline_flush` stays off: with bytes of an unread body in its buffer it flushes nothing,
-//! not even before FIN, and the early reply would be lost. `poll_without_shutdown` is not used for a
-//! similar reason: it may end before the last bytes are flushed.
+//! hyper's `pipeline_flush` is off. If its buffer contains bytes of an unread body, it flushes no output, not
+//! even before FIN, and the early reply would be lost. `poll_without_shutdown` is not used for a similar
+//! reason: it can end before the last bytes are flushed.
 
 mod activity;
+pub mod body;
 mod connection;
+mod deadline;
 mod descriptors;
+mod least_rate;
+mod lengths;
 mod send_file;
 mod shares;
 mod socket;
+pub(crate) mod throttle;
 mod tls;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod validity;
 mod watched;
 
 use std::future::Future;
@@ -58,54 +64,53 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use body::BoxError;
 use connection::{Connections, run};
 pub use descriptors::{DescriptorBudget, descriptor_limit, raise_descriptor_limit};
+pub use least_rate::LeastRate;
 pub(crate) use send_file::SentFile;
 pub use shares::Shares;
 use socket::Stream;
 pub use socket::{Listener, Peer};
+use throttle::Throttle;
 pub use tls::{BadTlsFiles, Tls, TlsFiles};
 pub use traffic::Traffic;
+pub(crate) use validity::Validity;
 pub(crate) use watched::Held;
 pub use watched::{BriefDrain, RequestBody};
 
-pub use crate::least_rate::LeastRate;
-use crate::throttle::Throttle;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Timeouts and limits of connections. `Default` has the documented values.
+/// Timeouts and limits for connections. `Default` has the documented values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// The longest wait for the first byte of a new connection.
+    /// The maximum wait for the first byte of a new connection.
     pub first_byte: Duration,
-    /// The longest time of a request's header block, from its first byte.
+    /// The maximum duration of a request's header block, from its first byte.
     pub header: Duration,
-    /// The longest wait for the next request on a connection that has had one.
+    /// The maximum wait for the next request on a used connection.
     pub keep_alive_idle: Duration,
-    /// The silence after a reply upon which a connection gives back its buffers, until the next request.
+    /// The silence after a reply after which a connection frees its buffers, until the next request.
     pub rest: Duration,
-    /// The longest wait for a client that takes no byte of its reply.
+    /// The maximum wait for a client that accepts no byte of its reply.
     pub write_idle: Duration,
-    /// The least rate at which a client takes its reply. Only time in which the client makes the server
-    /// wait counts.
+    /// The minimum rate at which a client accepts its reply. Only time in which the server waits for the
+    /// client counts.
     pub least_rate: LeastRate,
-    /// The longest time of reading the rest of a refused body, after its reply.
+    /// The maximum time to read the rest of a refused body, after its reply.
     pub drain: Duration,
-    /// The most bytes that are read of the rest of a refused body.
+    /// The maximum bytes to read from the rest of a refused body.
     pub drain_bytes: usize,
-    /// The longest wait for a reply of a client that has closed its writing side. Most such clients are
-    /// gone, and their request is cancelled then.
+    /// The maximum wait for the reply to a client that has closed its writing side. Most such clients have
+    /// disconnected, and their requests are then cancelled.
     pub half_closed: Duration,
-    /// The longest wait for running requests when the server stops.
+    /// The maximum wait for running requests when the server stops.
     pub grace: Duration,
-    /// The most connections at one time.
+    /// The maximum number of connections.
     pub max_connections: usize,
-    /// The most connections of one address; see [`Shares`].
+    /// The maximum number of connections from one address. See [`Shares`].
     pub max_connections_per_address: usize,
-    /// The bytes of a connection's read buffer, and so the longest header block. Values below 8192
-    /// count as 8192.
+    /// The size of a connection's read buffer, in bytes. This size is also the maximum size of a header
+    /// block. Values below 8192 count as 8192.
     pub buffer_bytes: usize,
 }
 
@@ -129,12 +134,12 @@ impl Default for Options {
     }
 }
 
-/// Accepts connections and serves requests until `shutdown` is ready; then stops accepting, closes
-/// idle connections, and waits for running requests up to [`Options::grace`]. Returns how many
-/// connections were cut after that.
+/// Accepts connections and serves requests until `shutdown` is ready. Then the call stops accepting, closes
+/// idle connections, and waits up to [`Options::grace`] for running requests. Returns the number of
+/// connections that were cut after that.
 ///
-/// A connection for which its address has no share left in `shares` is answered 503 and closed. A
-/// request's body names its [`Peer`]. The service is hyper's; for a warp filter it is
+/// If an address has no share left in `shares`, its new connection gets status 503 and is closed. A request's
+/// body names its [`Peer`]. The service is hyper's. For a warp filter, use
 /// `TowerToHyperService::new(warp::service(filter))`. A panic ends only its own connection.
 pub async fn serve<S, B>(
     listener: Listener,
@@ -153,8 +158,8 @@ where
     serve_counted(listener, service, options, shares, Arc::default(), shutdown).await
 }
 
-/// Serves as [`serve`] does, with shares that other listeners take from as well, and counts connections,
-/// requests and bytes in `traffic`.
+/// Serves like [`serve`], with shares that other listeners also use. Counts connections, requests and bytes
+/// in `traffic`.
 pub async fn serve_counted<S, B>(
     listener: Listener,
     service: S,
@@ -202,8 +207,8 @@ where
     finish(tasks, options.grace).await
 }
 
-/// Waits until there is room and accepts the next connection. Failures to accept are never fatal: the
-/// client is gone again, or the machine is out of descriptors or memory for a while.
+/// Waits until there is room, and accepts the next connection. Failures are never fatal: the client has
+/// disconnected, or the machine temporarily lacks descriptors or memory.
 async fn accept(
     listener: &Listener,
     permits: &Arc<Semaphore>,
@@ -244,7 +249,7 @@ fn log_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// Waits for the connections, then cuts those that are left.
+/// Waits for the connections, then cuts the remaining connections.
 async fn finish(mut tasks: JoinSet<()>, grace: Duration) -> usize {
     let all = async {
         while let Some(ended) = tasks.join_next().await {

@@ -1,15 +1,14 @@
-//! Replies whose body is a file that the kernel sends.
+//! Replies with a file as the body, which the kernel sends.
 //!
 //! # Purpose
-//! hyper writes bytes that are in memory. So the body that it is given is a stand-in: slices of the right length
-//! of one block of memory that nobody else has. The socket, which sees each slice before it would be written,
-//! knows it by its place and lets the kernel send as many bytes of the file instead. The block itself is never
-//! written to a socket.
+//! hyper writes bytes from memory. For a file, it therefore gets a stand-in: slices of the right length from
+//! a reserved block of memory. The socket recognizes each slice by its address, and lets the kernel send the
+//! same number of bytes from the file instead. The block itself is never written to a socket.
 //!
-//! # Why nothing else can come of it
-//! hyper queues the bytes of a body as they are wherever [`is_write_vectored`] holds for the socket, which it asks
-//! once for a connection; and a reply is only made so where the socket's kind has said that it can
-//! ([`RequestBody::takes_files`]). Stand-ins arrive in the order in which they were given out, which is that of the
+//! # Safety
+//! hyper queues the bytes of a body unchanged if [`is_write_vectored`] is true for the socket, which hyper
+//! asks once for each connection. Such a reply is created only if the socket's kind supports it
+//! ([`RequestBody::takes_files`]). Stand-ins arrive in the order of their creation, which is the order of the
 //! queue of files.
 //!
 //! [`is_write_vectored`]: tokio::io::AsyncWrite::is_write_vectored
@@ -34,28 +33,28 @@ use super::socket::Stream;
 /// The length of the longest slice.
 const LENGTH: usize = SendFile::BYTES_AHEAD;
 
-/// The memory whose slices stand for bytes of files. It is never touched, so it takes no room.
+/// The memory of the stand-ins. The server never touches this memory, so it uses no physical memory.
 static STAND_IN: LazyLock<&'static [u8]> = LazyLock::new(|| Box::leak(vec![0; LENGTH].into()));
 
-/// The bytes of a file in place of the body of a reply, in whose extensions this is put.
+/// The bytes of a file as the body of a reply. Put it into the extensions of the reply.
 ///
-/// Only for replies to requests that [take files](super::RequestBody::takes_files).
+/// Use it only for replies to requests that [take files](super::RequestBody::takes_files).
 #[derive(Clone)]
 pub(crate) struct SentFile(Arc<Mutex<Option<Outgoing>>>);
 
-/// A file that is sent, and whoever wants to know if it cannot be read.
+/// A file that is sent, and the callback for a read error.
 struct Outgoing {
     file: SendFile,
     broken: Box<dyn FnOnce(&io::Error) + Send>,
 }
 
 impl SentFile {
-    /// Sends a file; `broken` is called if it cannot be read to its end. The connection is cut then.
+    /// Sends a file. If the file cannot be read to its end, `broken` is called and the connection is cut.
     pub(crate) fn new(file: SendFile, broken: impl FnOnce(&io::Error) + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Outgoing { file, broken: Box::new(broken) }))))
     }
 
-    /// Returns the body that stands for the file on a connection; `None` if it was taken before.
+    /// Returns the stand-in body for the file on a connection. `None` if it was taken before.
     pub(super) fn stand_in(&self, queue: Arc<SendQueue>) -> Option<StandIn> {
         let outgoing = self.0.lock().take()?;
         Some(StandIn { left: outgoing.file.remaining(), outgoing: Some(outgoing), queue })
@@ -68,21 +67,21 @@ impl fmt::Debug for SentFile {
     }
 }
 
-/// A body that stands for a file.
+/// A body in place of a file.
 pub(super) struct StandIn {
-    /// The file, until the first slice is given out.
+    /// The file, until the first slice is returned.
     outgoing: Option<Outgoing>,
     left: u64,
     queue: Arc<SendQueue>,
 }
 
 impl StandIn {
-    /// Returns the number of bytes that are left.
+    /// Returns the number of remaining bytes.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Gives out the next slice; `None` at the end.
+    /// Returns the next slice. `None` at the end.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         if let Some(outgoing) = self.outgoing.take() {
             self.queue.files.lock().push_back(outgoing);
@@ -95,8 +94,8 @@ impl StandIn {
 }
 
 impl Drop for StandIn {
-    /// A body that is left off in its middle ends its connection. Should anything else follow on it after all,
-    /// it must not be taken for a part of this one.
+    /// An incomplete body ends its connection. If other data followed anyway, it must not be mistaken for
+    /// this body.
     fn drop(&mut self) {
         if self.outgoing.is_none() && self.left > 0 {
             self.queue.is_broken.store(true, Relaxed);
@@ -104,7 +103,7 @@ impl Drop for StandIn {
     }
 }
 
-/// Tests whether the bytes stand for those of a file.
+/// Returns true if the bytes stand for bytes of a file.
 fn is_stand_in(bytes: &[u8]) -> bool {
     !bytes.is_empty() && STAND_IN.as_ptr_range().contains(&bytes.as_ptr())
 }
@@ -113,7 +112,7 @@ fn is_stand_in(bytes: &[u8]) -> bool {
 #[derive(Default)]
 pub(super) struct SendQueue {
     files: Mutex<VecDeque<Outgoing>>,
-    /// True if a file was left off in its middle.
+    /// True if a file was not sent completely.
     is_broken: AtomicBool,
 }
 
@@ -121,12 +120,12 @@ pub(super) struct SendQueue {
 pub(super) enum Written {
     /// The socket's own result.
     Socket(Poll<io::Result<usize>>),
-    /// None yet: the disk has to be waited for first.
+    /// No result yet. The disk must be read first.
     WaitsForDisk,
 }
 
 impl SendQueue {
-    /// Writes `bufs` to the socket, and bytes of the first file where a stand-in for them comes first.
+    /// Writes `bufs` to the socket. If a stand-in comes first, writes bytes of the first file.
     pub(super) fn poll_write(
         &self,
         stream: &mut Stream,
@@ -178,7 +177,7 @@ impl SendQueue {
     }
 }
 
-/// Tests whether an error of sending a file is one of the socket.
+/// Returns true if an error of sending a file came from the socket.
 fn is_of_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown,

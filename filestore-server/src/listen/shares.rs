@@ -1,12 +1,12 @@
-//! The share of the connections that one address may have.
+//! Limits the number of connections from one address.
 //!
 //! # Purpose
-//! One client cannot take all connections from the others. A client has an IPv4 address, or a /64 of
-//! IPv6 addresses, which is what a household or a server is given and may use at will. Trusted proxies
-//! speak for many clients, and are not counted.
+//! A single client cannot use all connections. A client has an IPv4 address, or a /64 network of IPv6
+//! addresses, which a household or a server gets. Trusted proxies connect for many clients, and are not
+//! counted.
 //!
 //! # Locking
-//! One lock, held for a look-up when a connection begins and when it ends.
+//! One lock. It is held for a look-up when a connection begins and when it ends.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::socket::Peer;
 use crate::http::forwarded::{IpRange, subscriber};
 
-/// The count of connections by address. All listeners of a server share one.
+/// The count of connections by address. All listeners of a server share it.
 #[derive(Debug)]
 pub struct Shares {
     limit: usize,
@@ -26,13 +26,13 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Allows each address `limit` connections, and those in `uncounted` any number.
+    /// Allows `limit` connections for each address, and any number for addresses in `uncounted`.
     pub fn new(limit: usize, uncounted: Vec<IpRange>) -> Arc<Self> {
         Arc::new(Self { limit, uncounted, held: Mutex::default() })
     }
 
-    /// Takes a share for a connection; `None` if the peer's address has all that it may have. Peers on a
-    /// Unix socket are not counted.
+    /// Takes a share for a connection. `None` if the peer's address has reached its limit. Peers on a Unix
+    /// socket are not counted.
     pub(super) fn take(self: &Arc<Self>, peer: Peer) -> Option<Share> {
         let Peer::Tcp(address) = peer else { return Some(Share::uncounted()) };
         let address = address.ip().to_canonical();
@@ -51,7 +51,7 @@ impl Shares {
     }
 }
 
-/// The share of one connection. Dropping it gives the share back.
+/// The share of one connection. Dropping it returns the share.
 #[derive(Debug)]
 pub(super) struct Share(Option<(Arc<Shares>, IpAddr)>);
 

@@ -1,4 +1,4 @@
-//! TCP and Unix sockets as one.
+//! A common type for TCP and Unix sockets.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -14,15 +14,15 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::tls::{Tls, TlsConnection};
 
-/// A bound socket that accepts connections. The caller binds, so that tests can take port 0 and a Unix
-/// socket has the right file mode.
+/// A bound socket that accepts connections. The caller binds the socket, so that tests can use port 0 and a
+/// Unix socket can have the right file mode.
 #[derive(Debug)]
 pub enum Listener {
-    /// A socket that others may reach over the network.
+    /// A socket that other machines can reach over the network.
     Tcp(TcpListener),
-    /// The same, with TLS.
+    /// A TCP socket with TLS.
     Tls(TcpListener, Tls),
-    /// A socket that only processes of this machine reach.
+    /// A socket that only processes on this machine can reach.
     Unix(UnixListener),
 }
 
@@ -41,21 +41,21 @@ impl From<UnixListener> for Listener {
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// A TCP address: the client's, or the proxy's in front.
+    /// A TCP address: the client's, or its proxy's.
     Tcp(SocketAddr),
-    /// A process of this machine that may open the socket's file.
+    /// A process on this machine with access to the socket's file.
     Unix,
 }
 
-/// The most bytes of a reply that wait in the kernel without being sent.
+/// The maximum bytes of a reply that wait in the kernel.
 ///
-/// With more, a slow client would empty megabytes before the kernel takes the next byte, which is the
-/// progress that is watched; and each slow client would hold that much memory.
+/// With a larger value, a slow client would receive megabytes before the kernel accepts the next byte, which
+/// is the observed progress. Each slow client would also use this much memory.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 const UNSENT_BYTES: u32 = 64 << 10;
 
 impl Listener {
-    /// Bounds what the kernel keeps unsent for each connection that is accepted from here on.
+    /// Limits the unsent bytes in the kernel for each connection that is accepted from now on.
     pub(super) fn bound_unsent(&self) {
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         if let Self::Tcp(listener) | Self::Tls(listener, _) = self {
@@ -64,8 +64,8 @@ impl Listener {
         }
     }
 
-    /// Accepts the next connection. TCP connections have Nagle's algorithm off: a reply is written head
-    /// first, and its body must not wait for the client's delayed acknowledgement of the head.
+    /// Accepts the next connection. TCP connections disable Nagle's algorithm, because the body of a reply
+    /// must not wait for the client's delayed acknowledgement of the head.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
@@ -92,19 +92,19 @@ async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
-    /// Boxed: the state of TLS is a kilobyte, which other connections need not carry.
+    /// Boxed, because the state of TLS is a kilobyte, which other connections do not need.
     Tls(Box<TlsConnection>),
     Unix(UnixStream),
 }
 
-/// The reply to a connection that is one too many. Its request is not read.
+/// The reply to a connection beyond the limit. The request is not read.
 const CROWDED: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\n\
     connection: close\r\n\r\n";
 
 impl Stream {
-    /// Closes a connection that will not be served. The reply is sent only where that costs no wait, and
-    /// may be lost to a client whose request is under way.
+    /// Closes a connection that will not be served. The reply is sent only if this needs no wait. A client
+    /// that is sending its request might not see it.
     pub(super) fn turn_away(self) {
         if let Self::Tcp(stream) = self
             && let Ok(mut stream) = stream.into_std()
@@ -113,10 +113,10 @@ impl Stream {
         }
     }
 
-    /// Returns ready when a read may find something: bytes, the end or an error. Meanwhile what was written
-    /// goes on its way.
+    /// Returns ready when a read might find bytes, the end or an error. Meanwhile, written bytes are sent.
     ///
-    /// Beneath TLS, bytes that were decrypted and not read are not seen: read until nothing comes before.
+    /// With TLS, it does not see bytes that are decrypted but unread. Read until there are no more bytes
+    /// before you call it.
     pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let readable = match self {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
@@ -127,7 +127,7 @@ impl Stream {
         readable.map(drop)
     }
 
-    /// Tells whether bytes of a file can go to the socket as they are: not beneath TLS.
+    /// Returns true if bytes of a file can go to the socket unchanged, which is not possible with TLS.
     pub(super) fn takes_files(&self) -> bool {
         match self {
             Self::Tcp(_) | Self::Unix(_) => true,
@@ -135,8 +135,8 @@ impl Stream {
         }
     }
 
-    /// Calls `send` with the socket until it does not fail with [`io::ErrorKind::WouldBlock`].
-    /// [`io::ErrorKind::Unsupported`] beneath TLS.
+    /// Calls `send` with the socket until it does not fail with [`io::ErrorKind::WouldBlock`]. Returns
+    /// [`io::ErrorKind::Unsupported`] with TLS.
     pub(super) fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -161,7 +161,8 @@ impl Stream {
         }
     }
 
-    /// Writes bytes that others follow at once: the kernel may wait for those before it sends a packet.
+    /// Writes bytes that are followed by more bytes at once. The kernel can wait for these before it sends a
+    /// packet.
     #[cfg(target_os = "linux")]
     pub(super) fn poll_write_ahead(
         &mut self,
@@ -174,7 +175,7 @@ impl Stream {
         })
     }
 
-    /// Writes bytes that others follow at once.
+    /// Writes bytes that are followed by more bytes at once.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn poll_write_ahead(
         &mut self,
@@ -184,8 +185,8 @@ impl Stream {
         Pin::new(self).poll_write_vectored(cx, bufs)
     }
 
-    /// Makes the close a reset, which throws away what the client has not taken. Else the kernel would go
-    /// on offering it, for minutes, to a client that was cut because it takes nothing.
+    /// Turns the close into a reset, which discards bytes that the client has not accepted. Otherwise the
+    /// kernel would continue to offer them for minutes to a client that was cut because it accepts no bytes.
     pub(super) fn reset_on_close(&self) {
         let socket = match self {
             Self::Tcp(stream) => Some(stream),

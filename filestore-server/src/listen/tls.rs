@@ -1,20 +1,21 @@
-//! TLS in front of a listener, with a certificate that can be replaced while the server runs.
+//! TLS for a listener, with a certificate that can be replaced while the server runs.
 //!
 //! # Purpose
 //!
-//! A proxy usually does TLS. A server without one reads a certificate chain and a key from two PEM files
-//! ([`TlsFiles`]). [`Tls::reload`] reads them again: connections that begin afterwards get the new
-//! certificate, running ones keep theirs. Files that cannot be used change nothing.
+//! A proxy usually does TLS. A server without a proxy reads a certificate chain and a key from two PEM files
+//! ([`TlsFiles`]). [`Tls::reload`] reads them again. New connections get the new certificate, and running
+//! connections keep theirs. Unusable files change nothing.
 //!
-//! The handshake is part of a connection's first read, so that it stands under the same timeout as
-//! the first byte of a connection without TLS, and a slow client delays no other.
+//! The handshake is a part of a connection's first read. The handshake therefore has the same timeout as the
+//! first byte of a connection without TLS, and a slow client does not delay others.
 //!
 //! # Locking
 //!
-//! The certificate is behind a lock that is taken once for each handshake and each reload.
+//! A lock protects the certificate. The lock is taken once for each handshake and each reload.
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,11 +34,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
+use super::validity::Validity;
+
 /// The two PEM files of a TLS listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsFiles {
-    /// The certificate of the server, followed by those that lead to a known authority.
+    /// The certificate of the server, followed by the chain to a known authority.
     pub cert: PathBuf,
     /// The private key of the first certificate.
     pub key: PathBuf,
@@ -50,21 +53,21 @@ impl TlsFiles {
     }
 }
 
-/// Reasons why the files of a TLS listener cannot be used.
+/// The reasons why the files of a TLS listener cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BadTlsFiles {
-    /// A file cannot be read, or is no PEM file with what belongs into it.
+    /// A file cannot be read, or is not a PEM file with the required contents.
     #[error("{what} cannot be read from {}: {source}", path.display())]
     Unreadable {
         /// The key of the configuration.
         what: &'static str,
         /// The path of the file.
         path: PathBuf,
-        /// The refusal of the parser, or of the operating system.
+        /// The error from the parser or the operating system.
         source: pem::Error,
     },
-    /// The key is of a kind that is not supported, or is not the certificate's.
+    /// The key has an unsupported kind, or does not match the certificate.
     #[error("tls.key is not the key of tls.cert, or of an unknown kind: {0}")]
     Mismatch(rustls::Error),
     /// No protocol version can be offered.
@@ -72,14 +75,14 @@ pub enum BadTlsFiles {
     Unavailable(rustls::Error),
 }
 
-/// The TLS side of a listener. Clones share the certificate.
+/// The TLS part of a listener. Clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     certificate: Arc<Certificate>,
     acceptor: TlsAcceptor,
 }
 
-/// The certificate that new connections get.
+/// The certificate for new connections.
 #[derive(Debug)]
 struct Certificate(RwLock<Arc<CertifiedKey>>);
 
@@ -90,7 +93,7 @@ impl ResolvesServerCert for Certificate {
 }
 
 impl Tls {
-    /// Reads the files and offers TLS 1.2 and 1.3 with them, for HTTP/1.1.
+    /// Reads the files, and offers TLS 1.2 and 1.3 for HTTP/1.1.
     pub fn open(files: &TlsFiles) -> Result<Self, BadTlsFiles> {
         let certificate = Arc::new(Certificate(RwLock::new(Arc::new(read(files)?))));
         let resolver: Arc<dyn ResolvesServerCert> = Arc::<Certificate>::clone(&certificate);
@@ -105,11 +108,16 @@ impl Tls {
         Ok(Self { certificate, acceptor: Arc::new(config).into() })
     }
 
-    /// Reads the files again, for connections that begin from now on.
+    /// Reads the files again, for new connections.
     pub fn reload(&self, files: &TlsFiles) -> Result<(), BadTlsFiles> {
         let read = Arc::new(read(files)?);
         *self.certificate.0.write() = read;
         Ok(())
+    }
+
+    /// Returns the time in which the certificate of new connections is valid; `None` if it does not say.
+    pub(crate) fn validity(&self) -> Option<Validity> {
+        Validity::of(self.certificate.0.read().cert.first()?)
     }
 
     /// Begins the server's side of a connection. No byte is read here.
@@ -124,7 +132,18 @@ impl fmt::Debug for Tls {
     }
 }
 
+/// Returns true if every user of the machine can read the file. A group can be allowed, because some
+/// distributions give keys to a group.
+fn is_readable_by_others(path: &Path) -> io::Result<bool> {
+    Ok(std::fs::metadata(path)?.permissions().mode() & 0o004 != 0)
+}
+
 fn read(files: &TlsFiles) -> Result<CertifiedKey, BadTlsFiles> {
+    if let Ok(true) = is_readable_by_others(&files.key) {
+        let path = files.key.display();
+        tracing::warn!(%path, "every user of this machine can read tls.key, restrict it with chmod o=");
+    }
+
     let chain = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
@@ -139,23 +158,23 @@ fn unreadable(what: &'static str, path: &Path, source: pem::Error) -> BadTlsFile
     BadTlsFiles::Unreadable { what, path: path.to_owned(), source }
 }
 
-/// One connection, from its handshake on.
+/// A connection, from its handshake on.
 pub(super) enum TlsConnection {
-    /// The handshake is under way, driven by the first read.
+    /// During the handshake, which the first read drives.
     Handshaking(Accept<TcpStream>),
-    /// Bytes pass.
+    /// After the handshake.
     Open(TlsStream<TcpStream>),
     /// The handshake failed.
     Failed,
 }
 
 impl TlsConnection {
-    /// Tells whether the handshake is done.
+    /// Returns true if the handshake is done.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
     }
 
-    /// Returns the socket below, once the handshake is done.
+    /// Returns the socket after the handshake.
     pub(super) fn socket(&self) -> Option<&TcpStream> {
         match self {
             Self::Open(stream) => Some(stream.get_ref().0),
@@ -163,7 +182,7 @@ impl TlsConnection {
         }
     }
 
-    /// Returns ready when the socket below has something to read, and flushes meanwhile.
+    /// Returns ready when the socket has bytes to read. Flushes at the same time.
     pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Handshaking(accept) => match accept.get_ref() {
@@ -208,5 +227,21 @@ impl fmt::Debug for TlsConnection {
             Self::Open(_) => "Open",
             Self::Failed => "Failed",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_every_user_can_read_is_told_from_one_for_a_group() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, expected) in [(0o600, false), (0o640, false), (0o644, true), (0o604, true)] {
+            fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_readable_by_others(file.path()).unwrap(), expected, "{mode:o}");
+        }
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The counters of one accept loop or of several, of which each adds to the same.
+/// The counters of one or more accept loops.
 ///
-/// Bytes are those of HTTP, heads included; beneath TLS there are more.
+/// Bytes are HTTP bytes, including heads. With TLS, more bytes are sent.
 #[derive(Debug, Default)]
 pub struct Traffic {
     connections: AtomicU64,
@@ -17,12 +17,12 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Returns the number of connections that are open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> u64 {
         self.connections.load(Relaxed)
     }
 
-    /// Returns the number of connections that were accepted.
+    /// Returns the number of accepted connections.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Relaxed)
     }
@@ -32,17 +32,17 @@ impl Traffic {
         self.timed_out.load(Relaxed)
     }
 
-    /// Returns the number of requests whose reply is not out to its last byte.
+    /// Returns the number of requests without a completely sent reply.
     pub fn requests(&self) -> u64 {
         self.requests.load(Relaxed)
     }
 
-    /// Returns the number of bytes that were received.
+    /// Returns the number of received bytes.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Relaxed)
     }
 
-    /// Returns the number of bytes that were sent.
+    /// Returns the number of sent bytes.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Relaxed)
     }

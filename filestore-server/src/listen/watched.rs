@@ -1,4 +1,4 @@
-//! A connection's socket, service and bodies, each of which reports to the connection's [`Activity`].
+//! A connection's socket, service and bodies. Each reports to the connection's [`Activity`].
 
 use std::io;
 use std::pin::Pin;
@@ -15,6 +15,7 @@ use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
+use super::lengths;
 use super::send_file::{SendQueue, SentFile, StandIn, Written};
 use super::socket::{Peer, Stream};
 
@@ -22,23 +23,25 @@ use super::socket::{Peer, Stream};
 pub(super) struct WatchedSocket {
     pub(super) stream: Stream,
     activity: Arc<Activity>,
-    /// Bytes that were read, and are to be read again before those of the stream.
+    /// Bytes that were read, and must be read again before the stream's bytes.
     ahead: Bytes,
-    /// The files that are being sent, if the stream takes files.
+    /// The files that are being sent, if the stream supports files.
     files: Option<Arc<SendQueue>>,
+    /// True if the last piece read was a part of a head without its end.
+    is_within_head: bool,
 }
 
 impl WatchedSocket {
-    /// Watches a stream of which nothing was read, and sends `files` on it.
+    /// Watches an unread stream, and sends `files` on it.
     pub(super) fn new(
         stream: Stream,
         activity: Arc<Activity>,
         files: Option<Arc<SendQueue>>,
     ) -> Self {
-        Self { stream, activity, ahead: Bytes::new(), files }
+        Self { stream, activity, ahead: Bytes::new(), files, is_within_head: false }
     }
 
-    /// Puts bytes back that were read of the stream and not used.
+    /// Puts back bytes that were read from the stream and not used.
     pub(super) fn put_back(&mut self, unused: Bytes) {
         self.ahead = unused;
     }
@@ -60,6 +63,14 @@ impl AsyncRead for WatchedSocket {
 
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
+            if this.activity.awaits_head() {
+                // The rest of a head that began in an earlier piece could be a body.
+                let piece = &mut buf.filled_mut()[before..];
+                if !this.is_within_head {
+                    lengths::lower(piece);
+                }
+                this.is_within_head = memchr::memmem::find(piece, b"\r\n\r\n").is_none();
+            }
             this.activity.received(buf.filled().len() - before);
         } else if matches!(read, Poll::Ready(Ok(())))
             && buf.remaining() > 0
@@ -114,8 +125,8 @@ impl AsyncWrite for WatchedSocket {
     }
 }
 
-/// A mark that a service puts into the extensions of a reply to a stranger: what is left of the request
-/// is read for a moment only.
+/// A mark in the extensions of a reply to an unknown caller. The rest of the request is then read only for a
+/// moment.
 #[derive(Debug, Clone, Copy)]
 pub struct BriefDrain;
 
@@ -124,7 +135,7 @@ pub(super) struct WatchedService<S> {
     pub(super) service: S,
     pub(super) peer: Peer,
     pub(super) activity: Arc<Activity>,
-    /// The queue of the socket, if it takes files.
+    /// The queue of the socket, if it supports files.
     pub(super) files: Option<Arc<SendQueue>>,
 }
 
@@ -212,7 +223,7 @@ pin_project! {
     }
 }
 
-/// A value among the extensions of a reply that lives until the reply is sent.
+/// A value in the extensions of a reply that lives until the reply is sent.
 #[derive(Clone)]
 pub(crate) struct Held {
     _value: Arc<dyn Send + Sync>,
@@ -260,8 +271,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     }
 }
 
-/// The body of a request: hyper's, the end of the connection that sends it, and a record of whether it was
-/// read to its end.
+/// The body of a request: hyper's body, the peer of the connection, and whether it was read to its end.
 #[derive(Debug)]
 pub struct RequestBody {
     inner: Incoming,
@@ -276,12 +286,12 @@ impl RequestBody {
         Self { inner, peer, activity: activity.clone(), takes_files }
     }
 
-    /// Tells whether the reply may be a [`SentFile`].
+    /// Returns true if the reply can be a [`SentFile`].
     pub(crate) fn takes_files(&self) -> bool {
         self.takes_files
     }
 
-    /// Returns the other end of the connection that the request came on.
+    /// Returns the peer of the request's connection.
     pub fn peer(&self) -> Peer {
         self.peer
     }

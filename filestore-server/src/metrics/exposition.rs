@@ -1,14 +1,17 @@
-//! The families that describe the store and its listeners.
+//! The metric families of the store and its listeners.
 
-use filestore_core::Timestamp;
+use std::time::Duration;
+
 use filestore_core::admin::{
-    BreakerState, DiskSpace, FsckSummary, Load, ProviderStatus, VariantLoad, Waiting,
+    BreakerState, DiskSpace, FsckSummary, LastBackup, Load, ProviderStatus, PurgeReport,
+    VariantLoad, Waiting,
 };
+use filestore_core::{Timestamp, Usage};
 
 use super::text::Text;
-use crate::listen::Traffic;
+use crate::listen::{Traffic, Validity};
 
-/// Writes the version, and the time of the start.
+/// Writes the version and the start time.
 pub(super) fn about(text: &mut Text, load: &Load) {
     text.gauges("filestore_build_info", "1, with the version as a label.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -19,7 +22,7 @@ pub(super) fn about(text: &mut Text, load: &Load) {
     );
 }
 
-/// Writes what the listeners count.
+/// Writes the counters of the listeners.
 pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
     text.gauge("filestore_http_connections", "Connections that are open.", traffic.connections());
     text.counter(
@@ -34,7 +37,7 @@ pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
     );
     text.gauge(
         "filestore_http_requests_running",
-        "Requests whose reply is not out to its last byte.",
+        "Requests with an unfinished reply.",
         traffic.requests(),
     );
     text.counter(
@@ -64,7 +67,7 @@ pub(super) fn store(text: &mut Text, load: &Load) {
     text.gauge("filestore_uploads_unfinished_bytes", "Bytes of these files so far.", staged.bytes);
     text.gauge(
         "filestore_uploads_unfinished_max",
-        "Files of which there may be that many.",
+        "Limit of unfinished uploads.",
         staged.max_files,
     );
 
@@ -75,7 +78,7 @@ pub(super) fn store(text: &mut Text, load: &Load) {
     );
     text.gauge(
         "filestore_database_writes_waiting_max",
-        "Changes that may wait; then their requests do.",
+        "Limit of waiting changes. Further requests wait.",
         load.writes.max,
     );
     text.gauge("filestore_damaged_rows", "Stored rows that cannot be read.", load.damaged_rows);
@@ -85,9 +88,6 @@ pub(super) fn store(text: &mut Text, load: &Load) {
         load.missing_blobs,
     );
 
-    if let Some(scrub) = &load.scrub {
-        last_scrub(text, scrub);
-    }
     text.counter(
         "filestore_copied_files",
         "Files that were copied to or between providers.",
@@ -116,28 +116,70 @@ fn disk_space(text: &mut Text, disk: &DiskSpace) {
     );
 }
 
-fn last_scrub(text: &mut Text, scrub: &FsckSummary) {
+/// Writes the last scrub, which can be running. All is 0 before the first one.
+pub(super) fn scrub(text: &mut Text, period: Duration, last: Option<&FsckSummary>) {
+    text.gauge(
+        "filestore_scrub_period_seconds",
+        "Time from the start of a scrub to the start of the next, in seconds; 0 for never.",
+        period.as_secs(),
+    );
     text.gauge(
         "filestore_scrub_start_time_seconds",
-        "Time at which the last scrub began, in seconds since 1970.",
-        seconds(scrub.started_at),
+        "Time at which the last scrub began, in seconds since 1970; 0 if there was none.",
+        last.map_or(0.0, |scrub| seconds(scrub.started_at)),
     );
     text.gauge(
         "filestore_scrub_end_time_seconds",
-        "Time at which the last scrub ended; 0 if it has not.",
-        scrub.ended_at.map_or(0.0, seconds),
+        "Time at which the last scrub ended. 0 before the first end.",
+        last.and_then(|scrub| scrub.ended_at).map_or(0.0, seconds),
     );
-    text.gauge(
-        "filestore_scrub_files",
-        "Records that the last scrub has looked at.",
-        scrub.checked_files,
-    );
-    text.gauge("filestore_scrub_bytes", "Bytes that the last scrub has read.", scrub.checked_bytes);
+    let [files, bytes, found] =
+        last.map_or([0; 3], |scrub| [scrub.checked_files, scrub.checked_bytes, scrub.found]);
+    text.gauge("filestore_scrub_files", "Records that the last scrub has looked at.", files);
+    text.gauge("filestore_scrub_bytes", "Bytes that the last scrub has read.", bytes);
     text.gauge(
         "filestore_scrub_findings",
         "Things that the last scrub has found not to be as they should be.",
-        scrub.found,
+        found,
     );
+}
+
+/// Writes the end of the certificate that new connections get.
+pub(super) fn certificate(text: &mut Text, validity: Validity) {
+    text.gauge(
+        "filestore_tls_certificate_end_time_seconds",
+        "Time at which the certificate of the listener expires, in seconds since 1970.",
+        seconds(validity.end),
+    );
+}
+
+/// Writes the files and bytes of all organizations.
+pub(super) fn stored(text: &mut Text, usage: &Usage) {
+    let locations = [("LOCAL", usage.local), ("CLOUD", usage.cloud)];
+    let help = "Files of all organizations; deleted ones count until the purge removes them.";
+    let mut files = text.gauges("filestore_stored_files", help);
+    for (location, stored) in locations {
+        files.sample(&[("location", location)], stored.files);
+    }
+    let mut bytes = text.gauges("filestore_stored_bytes", "Bytes of these files.");
+    for (location, stored) in locations {
+        bytes.sample(&[("location", location)], stored.bytes);
+    }
+}
+
+/// Writes the newest complete snapshot of each configured destination.
+pub(super) fn backups(text: &mut Text, last: &[LastBackup]) {
+    if last.is_empty() {
+        return;
+    }
+    let mut times = text.gauges(
+        "filestore_backup_last_success_time_seconds",
+        "Time of the newest complete snapshot in the destination, in seconds since 1970; 0 if there is none.",
+    );
+    for last in last {
+        let labels = [("destination", last.destination.as_str())];
+        times.sample(&labels, last.taken_at.map_or(0.0, seconds));
+    }
 }
 
 /// Writes where variants come from, and what their caches hold.
@@ -160,14 +202,14 @@ pub(super) fn variants(text: &mut Text, load: &VariantLoad) {
     );
     text.gauge(
         "filestore_variant_tasks_waiting_max",
-        "Pictures that may wait; then requests are turned away.",
+        "Limit of waiting pictures. Further requests are rejected.",
         load.tasks.max,
     );
     text.gauge("filestore_variant_threads_busy", "Threads that make variants.", load.busy_threads);
     text.gauge("filestore_variant_threads", "Threads that may make variants.", load.threads);
     text.gauge(
         "filestore_variant_files_ahead",
-        "Files whose variants wait to be made in advance.",
+        "Files that wait for their variants to be made in advance.",
         load.eager_waiting,
     );
 
@@ -190,7 +232,7 @@ pub(super) fn variants(text: &mut Text, load: &VariantLoad) {
     );
 }
 
-/// Writes how each provider answers, and what waits for it; `None` if the database does not answer.
+/// Writes the health and the waiting work of each provider. `None` if the database does not answer.
 pub(super) fn providers(text: &mut Text, all: Option<&[ProviderStatus]>, now: Timestamp) {
     text.gauge("filestore_database_up", "1 while the database answers.", u8::from(all.is_some()));
     let Some(all) = all else { return };
@@ -207,7 +249,7 @@ pub(super) fn providers(text: &mut Text, all: Option<&[ProviderStatus]>, now: Ti
     for (code, work, backlog) in backlogs(all) {
         waiting.sample(&[("provider", code), ("work", work)], backlog.count);
     }
-    let help = "Age of the oldest of them; 0 if nothing waits.";
+    let help = "Age of the oldest waiting file or blob. 0 if none waits.";
     let mut oldest = text.gauges("filestore_backlog_oldest_seconds", help);
     for (code, work, backlog) in backlogs(all) {
         let age = backlog.oldest.map_or(0.0, |oldest| (seconds(now) - seconds(oldest)).max(0.0));
@@ -215,7 +257,23 @@ pub(super) fn providers(text: &mut Text, all: Option<&[ProviderStatus]>, now: Ti
     }
 }
 
-/// Lists what waits for each provider, by the work to do.
+/// Writes the deleted files that can still be restored. These files are not a backlog, because they are not
+/// due.
+pub(super) fn purge(text: &mut Text, purge: &PurgeReport) {
+    text.gauge(
+        "filestore_purge_waiting_files",
+        "Deleted files within their grace period.",
+        purge.waiting,
+    );
+    text.gauge("filestore_purge_waiting_bytes", "Bytes of these files.", purge.waiting_bytes);
+    text.gauge(
+        "filestore_purge_next_due_time_seconds",
+        "Time at which the first deleted file is due, in seconds since 1970. 0 if none waits.",
+        purge.next_due_at.map_or(0.0, seconds),
+    );
+}
+
+/// Lists the waiting work of each provider, by kind.
 fn backlogs(all: &[ProviderStatus]) -> impl Iterator<Item = (&str, &'static str, Waiting)> {
     all.iter().flat_map(|provider| {
         let (code, backlog) = (provider.info.code.as_str(), &provider.backlog);

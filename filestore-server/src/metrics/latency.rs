@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::text::{Family, Labels};
 
-/// Upper bounds of the buckets, in microseconds. A reply from memory takes tens of microseconds, a
-/// durable upload milliseconds, a large variant hundreds of them.
+/// Upper bounds of the buckets, in microseconds. A reply from memory takes tens of microseconds, a durable
+/// upload milliseconds, and a large variant hundreds of milliseconds.
 const BOUNDS_MICROS: [u64; 12] = [
     100, 250, 1_000, 2_500, 10_000, 25_000, 100_000, 250_000, 1_000_000, 2_500_000, 10_000_000,
     60_000_000,
@@ -16,7 +16,7 @@ const BOUNDS_MICROS: [u64; 12] = [
 /// A distribution of durations.
 #[derive(Debug, Default)]
 pub(super) struct Latency {
-    /// Counts by bucket, each without the buckets below; the last is above all bounds.
+    /// The counts of the buckets, without lower buckets. The last bucket is above all bounds.
     buckets: [AtomicU64; BOUNDS_MICROS.len() + 1],
     sum_nanos: AtomicU64,
 }
@@ -32,7 +32,7 @@ impl Latency {
         self.sum_nanos.fetch_add(nanos, Relaxed);
     }
 
-    /// Writes the distribution, if there is anything in it.
+    /// Writes the distribution, if it is not empty.
     pub(super) fn write(&self, labels: Labels<'_>, family: &mut Family<'_>) {
         let counts = self.buckets.each_ref().map(|count| count.load(Relaxed));
         let total: u64 = counts.iter().sum();

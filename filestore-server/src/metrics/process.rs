@@ -1,12 +1,11 @@
-//! The process itself, under the names that Prometheus' own libraries use. Linux alone tells.
+//! The process metrics, with the names of Prometheus' own libraries. Only available on Linux.
 
 use super::text::Text;
 
-/// Clock ticks per second in `/proc`, which is 100 whatever the kernel's own clock is (proc(5),
-/// `USER_HZ`).
+/// Clock ticks per second in `/proc`: 100, independently of the kernel's own clock (proc(5), `USER_HZ`).
 const TICKS_PER_SEC: f64 = 100.0;
 
-/// Writes what the kernel tells of this process; where it tells nothing, nothing.
+/// Writes the kernel's data about this process, if available.
 pub(super) fn write(text: &mut Text) {
     if let Some(bytes) = resident_bytes() {
         text.gauge("process_resident_memory_bytes", "Bytes of memory in use.", bytes);

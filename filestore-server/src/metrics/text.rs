@@ -1,7 +1,7 @@
-//! The text that a Prometheus server reads: its own format 0.0.4, or OpenMetrics 1.0.
+//! The text format for a Prometheus server: its own format 0.0.4, or OpenMetrics 1.0.
 //!
-//! The two differ in the names of counters' families, and in the last line. Nothing else of either is
-//! used here: no time stamps, no exemplars.
+//! The two differ in the names of counter families, and in the last line. No other features are used: no time
+//! stamps and no exemplars.
 
 use std::fmt::{Display, Write as _};
 
@@ -15,7 +15,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Chooses by the request's `Accept`: OpenMetrics only where it is named.
+    /// Chooses a format for the request's `Accept`. OpenMetrics is used only if it is named.
     pub(crate) fn accepted(accept: &str) -> Self {
         if accept.contains("application/openmetrics-text") {
             Self::OpenMetrics
@@ -49,13 +49,13 @@ impl Text {
         Self { out: String::with_capacity(16 << 10), format }
     }
 
-    /// Begins a family of values that go up and down.
+    /// Begins a family of gauges, which go up and down.
     pub(crate) fn gauges(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.head(name, "gauge", help);
         Family { text: self, name, suffix: "" }
     }
 
-    /// Begins a family of values that only grow; `name` comes without `_total`.
+    /// Begins a family of counters, which only grow. `name` is without `_total`.
     pub(crate) fn counters(&mut self, name: &'static str, help: &str) -> Family<'_> {
         match self.format {
             Format::OpenMetrics => self.head(name, "counter", help),
@@ -119,7 +119,7 @@ impl Text {
     }
 }
 
-/// A family whose samples are being written.
+/// A family that receives its samples.
 pub(crate) struct Family<'a> {
     text: &'a mut Text,
     name: &'static str,
@@ -132,8 +132,8 @@ impl Family<'_> {
         self.text.line([self.name, self.suffix], labels, value);
     }
 
-    /// Writes the samples of a distribution: `buckets` are counts up to each bound, which include those
-    /// below, and `sum` is in the unit of the family's name.
+    /// Writes the samples of a distribution. `buckets` are cumulative counts for each bound, and `sum` has
+    /// the unit of the family's name.
     pub(crate) fn distribution(
         &mut self,
         labels: Labels<'_>,

@@ -1,34 +1,34 @@
-//! The boundary of a multipart/form-data body, as its Content-Type gives it.
+//! The boundary of a multipart/form-data body, from its Content-Type.
 
 use filestore_core::{Error, ErrorKind};
 use thiserror::Error;
 
 use super::params;
 
-/// A boundary of RFC 2046 section 5.1.1: 1 to 70 characters of its `bchars`, not ending in a space.
+/// A boundary (RFC 2046 section 5.1.1): 1 to 70 characters of `bchars`, without a trailing space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boundary(String);
 
-/// Reasons why a Content-Type gives no boundary.
+/// The reasons why a Content-Type has no boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BoundaryError {
-    /// The type is another one (or there is none): 415.
+    /// The type is missing or different: 415.
     #[error("the body is not multipart/form-data")]
     NotFormData,
-    /// The type is right, its parameters are not: 400.
+    /// The type is right, but its parameters are wrong: 400.
     #[error("the content type has no usable boundary")]
     BadBoundary,
 }
 
 impl From<BoundaryError> for Error {
-    /// Both are [`ErrorKind::MalformedBody`]; a caller that answers 415 matches first.
+    /// Both become [`ErrorKind::MalformedBody`]. A caller that answers 415 matches first.
     fn from(refused: BoundaryError) -> Self {
         Self::new(ErrorKind::MalformedBody, refused.to_string())
     }
 }
 
 impl Boundary {
-    /// Makes a boundary of a text that fits the grammar.
+    /// Creates a boundary from a text, if the text matches the grammar.
     pub fn new(text: impl Into<String>) -> Result<Self, BoundaryError> {
         let text = text.into();
         let good =
@@ -44,8 +44,8 @@ impl Boundary {
 
 /// Reads the boundary from the value of a Content-Type header.
 ///
-/// A value without quotes may hold every `bchars` but the space, more than RFC 9110 allows: some
-/// clients send `/`, `=` or `:` bare, and nothing else can be meant.
+/// An unquoted value can contain every character of `bchars` except the space. This is more than RFC 9110
+/// allows, because some clients send `/`, `=` or `:` without quotes, and the meaning is clear.
 pub fn boundary_of(content_type: &str) -> Result<Boundary, BoundaryError> {
     let (essence, rest) =
         content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));

@@ -1,11 +1,10 @@
 //! The format itself, without I/O: chunks in, events out.
 //!
-//! The delimiter is CRLF, two dashes, boundary, and a boundary holds no CR. So CR stands in the
-//! delimiter only at its start, and two things follow. What a chunk ends with can be the start of a
-//! delimiter in one way only, so all that is carried to the next chunk is a number: how many of its
-//! bytes have matched. And when the next chunk disappoints, those bytes are data, no delimiter can
-//! start among them, and they are handed on as a slice of the delimiter: nothing is copied, nothing is
-//! searched twice.
+//! The delimiter is CRLF, two dashes and the boundary. A boundary cannot contain CR, so CR occurs in the
+//! delimiter only at its start. This has two consequences. First, the end of a chunk can match the start of a
+//! delimiter in only one way. The parser therefore remembers only the number of matched bytes. Second, if the
+//! next chunk does not continue the match, these bytes are data, and no delimiter can start among them. These
+//! bytes are passed on as a slice of the delimiter. No byte is copied or searched twice.
 
 use bytes::{Buf, Bytes, BytesMut};
 use filestore_core::{Error, ErrorKind, Result};
@@ -13,17 +12,17 @@ use memchr::memmem::Finder;
 
 use super::{Boundary, PartHeader, header, malformed};
 
-/// Limits on everything that a body holds besides the data of its parts.
+/// Limits for everything in a body except the data of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes before the first boundary line, and white space after any boundary.
+    /// The maximum bytes before the first boundary line, and of white space after any boundary.
     pub preamble_bytes: usize,
-    /// Bytes of the header block of one part.
+    /// The maximum bytes of a part's header block.
     pub header_bytes: usize,
-    /// Parts, with or without a file.
+    /// The maximum number of parts, with or without a file.
     pub parts: usize,
-    /// Bytes after the closing boundary.
+    /// The maximum bytes after the closing boundary.
     pub epilogue_bytes: usize,
 }
 
@@ -45,16 +44,16 @@ impl Default for Limits {
     }
 }
 
-/// The next finding of the parser.
+/// The next result of the parser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A part begins, with this header block.
+    /// A part begins with this header block.
     PartStart(PartHeader),
     /// Bytes of the part, never empty.
     Data(Bytes),
-    /// The part is whole.
+    /// The part is complete.
     PartEnd,
-    /// The closing boundary: the form is whole. What follows it is ignored.
+    /// The closing boundary. The form is complete, and further bytes are ignored.
     End,
 }
 
@@ -85,8 +84,8 @@ enum Line {
     Cr,
 }
 
-/// A multipart/form-data parser. [`feed`](Self::feed) it, take events until there are none, and so
-/// on; [`finish`](Self::finish) at the end of input.
+/// A multipart/form-data parser. Alternate between [`feed`](Self::feed) and reading events until there are
+/// none. Call [`finish`](Self::finish) at the end of the input.
 #[derive(Debug)]
 pub struct Parser {
     delimiter: Bytes,
@@ -94,10 +93,10 @@ pub struct Parser {
     limits: Limits,
     state: State,
     input: Bytes,
-    /// The number of the delimiter's bytes that the input so far ends with.
+    /// The number of delimiter bytes at the end of the input so far.
     matched: usize,
-    /// The number of those that stand in for a line end that is no data: at the start of the body, and
-    /// right after a header block, a delimiter needs no CRLF of its own.
+    /// The number of matched bytes that stand for a missing line end. At the start of the body, and right
+    /// after a header block, a delimiter needs no CRLF of its own.
     phantom: usize,
     /// The header block so far.
     header: BytesMut,
@@ -106,6 +105,9 @@ pub struct Parser {
     skipped: usize,
 }
 
+/// The refusal of a body that was made by hand, or by a library that forgets the CR.
+const BARE_LF: &str = "a line of the form ends in LF alone: every line ends in CRLF (RFC 2046)";
+
 enum Scan {
     Data(Bytes),
     Delimiter,
@@ -113,7 +115,7 @@ enum Scan {
 }
 
 impl Parser {
-    /// Makes a parser for one body.
+    /// Creates a parser for one body.
     pub fn new(boundary: &Boundary, limits: Limits) -> Self {
         let delimiter = Bytes::from(format!("\r\n--{}", boundary.as_str()));
         Self {
@@ -130,8 +132,8 @@ impl Parser {
         }
     }
 
-    /// Adds the next bytes of the body. Best called when [`next_event`](Self::next_event) has
-    /// returned `None`: what is left of an earlier chunk is copied together with the new one.
+    /// Adds the next bytes of the body. Call this method when [`next_event`](Self::next_event) has returned
+    /// `None`, because the rest of an earlier chunk is copied together with the new one.
     pub fn feed(&mut self, chunk: Bytes) {
         if self.input.is_empty() {
             self.input = chunk;
@@ -142,8 +144,7 @@ impl Parser {
         }
     }
 
-    /// Returns the next event, or `None` if more input is needed. After an error there are only
-    /// errors.
+    /// Returns the next event, or `None` if more input is needed. After an error, all calls return errors.
     pub fn next_event(&mut self) -> Result<Option<Event>> {
         let found = self.advance();
         if found.is_err() {
@@ -152,8 +153,8 @@ impl Parser {
         found
     }
 
-    /// Checks that the form is whole, at the end of input, when there are no more events:
-    /// [`ErrorKind::MalformedBody`] unless the closing boundary was seen.
+    /// Checks that the form is complete. Call this method at the end of the input, when there are no more
+    /// events. [`ErrorKind::MalformedBody`] if the closing boundary is missing.
     pub fn finish(&self) -> Result<()> {
         match self.state {
             State::Epilogue => Ok(()),
@@ -161,7 +162,7 @@ impl Parser {
         }
     }
 
-    /// Refuses the body: from now on there are only errors.
+    /// Refuses the body. All later calls return errors.
     pub(super) fn fail(&mut self) {
         self.state = State::Failed;
     }
@@ -200,7 +201,7 @@ impl Parser {
         }
     }
 
-    /// Takes data up to the next delimiter, or the delimiter.
+    /// Returns the data up to the next delimiter, or the delimiter.
     fn scan(&mut self) -> Scan {
         if self.input.is_empty() {
             return Scan::NeedInput;
@@ -241,7 +242,7 @@ impl Parser {
         }
     }
 
-    /// Counts the bytes at the end of the input that are the start of a delimiter.
+    /// Counts the bytes at the end of the input that match the start of a delimiter.
     fn partial_end(&self) -> usize {
         let from = self.input.len().saturating_sub(self.delimiter.len() - 1);
         let end = &self.input[from..];
@@ -281,6 +282,7 @@ impl Parser {
                 self.enter_header()?;
                 return Ok(closes_part.then_some(Event::PartEnd));
             }
+            (_, b'\n') => return Err(malformed(BARE_LF)),
             _ => return Err(malformed("a boundary is followed by other text on its line")),
         };
 
@@ -302,8 +304,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Collects a header block up to its empty line. Each byte is read once, except for the three
-    /// that may be the first of a line end cut in two.
+    /// Collects a header block up to its empty line. Reads each byte once, except up to three bytes of a line
+    /// end that is cut between two chunks.
     fn read_header(&mut self) -> Result<Option<Event>> {
         let (known, limit) = (self.header.len(), self.limits.header_bytes);
         let room = (limit + 4 - known).min(self.input.len());
@@ -314,7 +316,12 @@ impl Parser {
         }
 
         let from = known.saturating_sub(3);
-        let Some(at) = memchr::memmem::find(&self.header[from..], b"\r\n\r\n") else {
+        let end = memchr::memmem::find(&self.header[from..], b"\r\n\r\n");
+        // The bytes of the part may follow, in which an LF means nothing.
+        let lines = end.map_or(&*self.header, |at| &self.header[..from + at]);
+        refuse_bare_feeds(lines, from)?;
+
+        let Some(at) = end else {
             self.input.advance(room);
             if self.header.len() >= limit + 4 {
                 return Err(Error::new(
@@ -334,4 +341,13 @@ impl Parser {
         (self.matched, self.phantom) = (2, 2);
         Ok(Some(Event::PartStart(parsed)))
     }
+}
+
+/// Refuses an LF without a CR before it, from a position on.
+fn refuse_bare_feeds(lines: &[u8], from: usize) -> Result<()> {
+    let mut feeds = memchr::memchr_iter(b'\n', &lines[from..]).map(|at| from + at);
+    if feeds.any(|at| at == 0 || lines[at - 1] != b'\r') {
+        return Err(malformed(BARE_LF));
+    }
+    Ok(())
 }

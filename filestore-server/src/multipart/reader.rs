@@ -1,28 +1,34 @@
-//! The parser driven from a body stream.
+//! Drives the parser from a body stream.
 
 use bytes::{Buf, Bytes};
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{Error, ErrorKind};
 use futures_util::Stream;
 
-use super::{Boundary, Event, Limits, Parser, PartHeader};
-use crate::body::{BodyReader, BoxError, Timeouts};
+use super::charset::Charset;
+use super::{Boundary, CHARSET_FIELD, Event, Limits, Parser, PartHeader, charset};
+use crate::error::Result;
+use crate::listen::body::{BodyReader, BoxError, Timeouts};
 
 /// The parts of a multipart/form-data body, one after another.
 ///
-/// Errors: [`ErrorKind::MalformedBody`] for a body that is no such form, is cut short or fails to
-/// arrive; [`ErrorKind::TooLarge`] over a limit; [`ErrorKind::BodyTimeout`] for a client that stops
-/// sending. After an error there are only errors.
+/// Returns [`ErrorKind::MalformedBody`] for a body that is not such a form, is cut short or fails to arrive.
+/// Returns [`ErrorKind::TooLarge`] over a limit, and [`RefusalKind::BodyTimeout`] if a client stops sending.
+/// After an error, all calls return errors.
+///
+/// [`RefusalKind::BodyTimeout`]: crate::RefusalKind::BodyTimeout
 pub struct MultipartReader<S> {
     body: BodyReader<S>,
     parser: Parser,
     progress: Progress,
+    /// The encoding that the form names for text fields without one of their own.
+    charset: Option<Charset>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// No part is open.
     Between,
-    /// In a part that is not read to its end.
+    /// In an incomplete part.
     InPart,
     /// Read to the end of the body.
     Done,
@@ -34,14 +40,15 @@ where
     B: Buf,
     E: Into<BoxError>,
 {
-    /// Makes a reader of `body`.
+    /// Creates a reader of `body`.
     pub fn new(body: S, boundary: &Boundary, limits: Limits, timeouts: Timeouts) -> Self {
         let parser = Parser::new(boundary, limits);
-        Self { body: BodyReader::new(body, timeouts), parser, progress: Progress::Between }
+        let body = BodyReader::new(body, timeouts);
+        Self { body, parser, progress: Progress::Between, charset: None }
     }
 
-    /// Returns the next part, and skips the unread rest of the part before. `None` when the closing
-    /// boundary was read and the body has ended: only then is the form whole.
+    /// Returns the next part, and skips the unread rest of the previous part. `None` when the closing
+    /// boundary was read and the body has ended. Only then is the form complete.
     pub async fn next_part(&mut self) -> Result<Option<Part<'_, S>>> {
         loop {
             match self.next_event().await? {
@@ -56,7 +63,7 @@ where
         }
     }
 
-    /// Returns the next event, or `None` at the end of a whole body.
+    /// Returns the next event, or `None` at the end of a complete body.
     async fn next_event(&mut self) -> Result<Option<Event>> {
         loop {
             if let Some(event) = self.parser.next_event()? {
@@ -103,7 +110,7 @@ where
         &self.header.name
     }
 
-    /// Returns the next bytes of the part, never empty; `None` at its end.
+    /// Returns the next bytes of the part, never empty. `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         if self.reader.progress != Progress::InPart {
             return Ok(None);
@@ -115,8 +122,8 @@ where
         Ok(None)
     }
 
-    /// Reads the rest of the part as text: [`ErrorKind::TooLarge`] over `limit_bytes`,
-    /// [`ErrorKind::InvalidField`] if it is not UTF-8; both errors name the field.
+    /// Reads the rest of the part as text. [`ErrorKind::TooLarge`] over `limit_bytes`, and
+    /// [`ErrorKind::InvalidField`] if it is not UTF-8. Both errors name the field.
     pub async fn text(&mut self, limit_bytes: usize) -> Result<String> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -124,18 +131,29 @@ where
                 let message = format!("a text field has more bytes than {limit_bytes}");
                 return Err(Error::new(ErrorKind::TooLarge, message)
                     .with_field(self.name())
-                    .with_limit(limit_bytes as u64));
+                    .with_limit(limit_bytes as u64)
+                    .into());
             }
             text.extend_from_slice(&chunk);
         }
 
-        String::from_utf8(text)
-            .map_err(|_| Error::invalid(self.name(), "a text field is not UTF-8"))
+        let named = self.header.charset().or(self.reader.charset);
+        let text = charset::decode(text, named).ok_or_else(|| {
+            let message =
+                "a text field is neither UTF-8 nor labelled as ISO-8859-1 or Windows-1252";
+            Error::invalid(self.name(), message)
+        })?;
+        if self.name() == CHARSET_FIELD {
+            self.reader.charset = Charset::of(text.as_bytes());
+        }
+        Ok(text)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use filestore_core::api::ErrorCode;
+
     use super::*;
     use futures_util::{StreamExt, stream};
     use std::time::Duration;
@@ -172,16 +190,49 @@ mod tests {
     #[tokio::test]
     async fn a_text_over_its_limit_or_not_utf8_names_its_field() {
         let error = reader(FORM).next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
-        assert_eq!((error.kind(), error.details().limit), (ErrorKind::TooLarge, Some(2)));
+        assert_eq!((error.code(), error.details().limit), (ErrorCode::TooLarge, Some(2)));
         assert_eq!(error.details().field.as_deref(), Some("a"));
 
         let body = [FORM.split("one").next().unwrap().as_bytes(), b"\xFF\r\n--b--"].concat();
         let mut form = reader_of(stream::iter([Ok(Bytes::from(body))]));
         let error = form.next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
         assert_eq!(
-            (error.kind(), error.details().field.as_deref()),
-            (ErrorKind::InvalidField, Some("a"))
+            (error.code(), error.details().field.as_deref()),
+            (ErrorCode::InvalidField, Some("a"))
         );
+    }
+
+    async fn text_of(head: &str, bytes: &[u8]) -> Result<String> {
+        let body = [
+            b"--b\r\nContent-Disposition: form-data; name=a",
+            head.as_bytes(),
+            b"\r\n\r\n",
+            bytes,
+            b"\r\n--b--",
+        ];
+        let mut form = reader_of(stream::iter([Ok(Bytes::from(body.concat()))]));
+        form.next_part().await.unwrap().unwrap().text(100).await
+    }
+
+    #[tokio::test]
+    async fn a_text_field_is_in_the_encoding_that_it_names() {
+        let latin = "\r\nContent-Type: text/plain; charset=ISO-8859-1";
+        assert_eq!(text_of(latin, b"gr\xF6\xDFe").await.unwrap(), "größe");
+        assert_eq!(text_of(latin, "größe".as_bytes()).await.unwrap(), "größe");
+        for label in ["", "\r\nContent-Type: text/plain; charset=utf-8", "\r\nContent-Type: x;y"] {
+            let error = text_of(label, b"gr\xF6\xDFe").await.unwrap_err();
+            assert_eq!(error.code(), ErrorCode::InvalidField, "{label}");
+            assert_eq!(error.details().field.as_deref(), Some("a"));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_charset_field_names_the_encoding_of_the_fields_behind_it() {
+        let body = b"--b\r\nContent-Disposition: form-data; name=_charset_\r\n\r\nwindows-1252\r\n\
+            --b\r\nContent-Disposition: form-data; name=a\r\n\r\ngr\xF6\xDFe\r\n--b--";
+        let mut form = reader_of(stream::iter([Ok(Bytes::from_static(body))]));
+        form.next_part().await.unwrap().unwrap().text(100).await.unwrap();
+        assert_eq!(form.next_part().await.unwrap().unwrap().text(100).await.unwrap(), "größe");
     }
 
     #[tokio::test]
@@ -198,7 +249,7 @@ mod tests {
         for mut form in [reader_of(whole.boxed()), reader_of(failing.boxed())] {
             while let Ok(Some(_)) = form.next_part().await {}
             let error = form.next_part().await.map(|_| ()).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::MalformedBody);
+            assert_eq!(error.code(), ErrorCode::MalformedBody);
         }
     }
 
@@ -209,7 +260,7 @@ mod tests {
         let mut form = reader(&format!("{FORM}{}", "x".repeat(9000)));
         while let Ok(Some(_)) = form.next_part().await {}
         let error = form.next_part().await.map(|_| ()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::MalformedBody);
+        assert_eq!(error.code(), ErrorCode::MalformedBody);
     }
 
     #[tokio::test(start_paused = true)]
@@ -218,7 +269,7 @@ mod tests {
         let mut form = reader_of(start.chain(stream::pending()));
         let began = Instant::now();
         let mut part = form.next_part().await.unwrap().unwrap();
-        assert_eq!(part.text(8192).await.unwrap_err().kind(), ErrorKind::BodyTimeout);
+        assert_eq!(part.text(8192).await.unwrap_err().code(), ErrorCode::BodyTimeout);
         assert_eq!(began.elapsed().as_secs(), 30);
         assert!(form.next_part().await.is_err());
     }

@@ -259,6 +259,30 @@ fn bodies_that_are_no_form_are_malformed() {
 }
 
 #[test]
+fn a_body_with_bare_line_feeds_is_refused_by_that_name() {
+    let head = "Content-Disposition: form-data; name=a";
+    for body in [
+        format!("--{BOUNDARY}\n{head}\n\nx\n--{BOUNDARY}--\n"),
+        format!("--{BOUNDARY}\r\n{head}\n\nx\n--{BOUNDARY}--\n"),
+        format!("--{BOUNDARY}\r\n{head}\nX: y\r\n\r\nx\r\n--{BOUNDARY}--\r\n"),
+        format!("--{BOUNDARY}\r\n\n\nx\r\n--{BOUNDARY}--\r\n"),
+        format!("--{BOUNDARY} \n{head}\r\n\r\nx\r\n--{BOUNDARY}--\r\n"),
+    ] {
+        for chunk in [1, 2, 3, body.len()] {
+            let error = decode(body.as_bytes().chunks(chunk), Limits::default()).unwrap_err();
+            assert!(error.message().contains("LF alone"), "{body:?}: {error}");
+        }
+    }
+
+    let data = Field::text("a", b"one\ntwo\n\nthree\n");
+    for chunk in [1, 2, 5, 1000] {
+        let body = encode(std::slice::from_ref(&data));
+        let found = decode(body.chunks(chunk), Limits::default()).unwrap();
+        assert!(same(&found, std::slice::from_ref(&data)));
+    }
+}
+
+#[test]
 fn everything_a_client_can_make_grow_is_bounded() {
     let head = "Content-Disposition: form-data; name=a\r\n";
     let preamble = format!("{}\r\n--{BOUNDARY}--", "x".repeat(8193));

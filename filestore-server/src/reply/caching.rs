@@ -1,4 +1,4 @@
-//! Cache-Control: replies are private and checked each time, unless the URL names the content or is
+//! Cache-Control. Replies are private and revalidated each time, unless the URL names the content or is
 //! signed.
 
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use filestore_core::Sha256;
 use http::HeaderValue;
 
-/// The value for a URL whose content may change.
+/// The value for a URL with changing content.
 pub(crate) const CHECKED: HeaderValue = HeaderValue::from_static("private, no-cache");
 
 /// The value for a URL that names its content.
 pub(crate) const IMMUTABLE: HeaderValue =
     HeaderValue::from_static("private, max-age=31536000, immutable");
 
-/// Returns the value of Cache-Control for the reply to a signed URL: whoever has the URL may have the
-/// reply, so that any cache may keep it for `window`.
+/// Returns the value of Cache-Control for the reply to a signed URL. Anyone with the URL can get the reply,
+/// so any cache can keep it for `window`.
 pub(crate) fn shared(window: Duration) -> HeaderValue {
     HeaderValue::try_from(format!("public, max-age={}", window.as_secs())).expect("it is ASCII")
 }
 
-/// Returns the value of Cache-Control where `?v=` is `wanted` and the content is `current`; `window` is
-/// what is left of the window of a signed URL.
+/// Returns the value of Cache-Control for the version `wanted` in `?v=` and the version `current`. `window`
+/// is the remaining window of a signed URL.
 pub(crate) fn cache_control(
     window: Option<Duration>,
     wanted: Option<&str>,

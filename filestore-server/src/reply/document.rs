@@ -1,4 +1,4 @@
-//! JSON documents of the API: never cached, never sniffed.
+//! JSON documents of the API. Browsers neither cache nor sniff them.
 
 use bytes::Bytes;
 use filestore_core::{Error, Result};
@@ -10,7 +10,7 @@ use warp::reply::Response;
 /// The value that keeps browsers from guessing types.
 pub(crate) const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Builds a document of JSON text.
+/// Creates a document from JSON text.
 pub(super) fn of_text(status: StatusCode, json: Bytes) -> Response {
     let mut response = Response::new(json.into());
     *response.status_mut() = status;
@@ -22,7 +22,7 @@ pub(super) fn of_text(status: StatusCode, json: Bytes) -> Response {
     response
 }
 
-/// Builds a document of a value.
+/// Creates a document from a value.
 pub(super) fn of_value(status: StatusCode, value: &impl Serialize) -> Result<Response> {
     let body = serde_json::to_vec(value).map_err(|e| Error::internal("encoding a reply", e))?;
     Ok(of_text(status, body.into()))

@@ -1,7 +1,10 @@
-//! Failures as replies: the one place that maps failures to HTTP statuses.
+//! Failures as replies.
 //!
-//! Every failure becomes a problem document (RFC 9457). Details that clients must not see stay in the
-//! source chain of the core's error, which is logged here, once, under the request's id.
+//! A failure has the status and the code of its kind. The core's kinds come from [`ErrorKind`], and the
+//! server's own kinds come from [`RefusalKind`].
+//!
+//! Every failure becomes a problem document (RFC 9457). Details that clients must not see stay in the source
+//! chain of the core's error. The server logs this chain here, once, with the request's id.
 
 use std::borrow::Cow;
 
@@ -11,45 +14,56 @@ use filestore_core::{Details, Error, ErrorKind};
 use http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::Serialize;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use warp::reply::Response;
 
 use super::document;
 use super::request_id::RequestId;
+use crate::admission::guard::Unwanted;
+use crate::admission::limiter::Refused;
+use crate::error::{self, Refusal, RefusalKind};
 use crate::http::range::ByteRange;
-use crate::server::limiter::Refused;
-use crate::throttle::Throttle;
+use crate::listen::throttle::Throttle;
 
-/// The value of Retry-After for a full queue, unless the error carries another one.
+/// The default value of Retry-After for a full queue.
 const BUSY_RETRY_SECS: u64 = 1;
 
-/// The value of Retry-After while the service is not ready.
-const NOT_READY_RETRY_SECS: u64 = 5;
+/// The patch types of a resource (RFC 5789 section 3.1).
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 
-/// The log of requests that are turned away, which clients could otherwise fill.
+/// The type of JSON bodies that change single members of a resource (RFC 7396 section 4).
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// The advice for a full disk. Deletions and the purge need no free space.
+const ROOM: &str = "delete files and have them purged: filestore purge run --now";
+
+/// Limits the log lines about refused requests, because clients could otherwise fill the log.
 static TURNED_AWAY: Throttle = Throttle::new();
 
-/// Reasons why a request is refused or fails.
+/// The reasons why a request is refused or fails.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The core refused or failed.
+    /// The core refused the request or failed.
     Core(Error),
+    /// The request cannot be read, or has no valid key.
+    Refused(Refusal),
     /// The request has no Host header, or several.
     WithoutOneHost,
-    /// The request names a host that is not this server's.
+    /// The request names a host that does not belong to this server.
     Misdirected,
     /// The client makes too many requests.
     RateLimited(Refused),
-    /// No resource has that path.
+    /// No resource has this path.
     UnknownPath,
-    /// The resource does not know the method; carries the value of `Allow`.
+    /// The resource does not support the method. The value is that of `Allow`.
     MethodNotAllowed(&'static str),
-    /// The body is of another type than this one.
+    /// The body does not have this type.
     UnsupportedMediaType(&'static str),
+    /// The body is not a JSON merge patch.
+    UnsupportedPatch,
     /// The body has a content coding.
     UnsupportedCoding,
-    /// The range lies outside of so many bytes.
+    /// The range is outside the content, which has this many bytes.
     RangeNotSatisfiable(u64),
 }
 
@@ -59,83 +73,58 @@ impl From<Error> for Failure {
     }
 }
 
-/// Maps a kind of error to its status. Exhaustive on purpose: a new kind needs a decision here.
-const fn status_of(kind: ErrorKind) -> StatusCode {
-    match kind {
-        ErrorKind::InvalidField
-        | ErrorKind::MissingField
-        | ErrorKind::UnknownField
-        | ErrorKind::RepeatedField
-        | ErrorKind::MalformedBody => StatusCode::BAD_REQUEST,
-        ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
-        ErrorKind::Forbidden | ErrorKind::SignatureInvalid | ErrorKind::SignatureExpired => {
-            StatusCode::FORBIDDEN
+impl From<error::Error> for Failure {
+    fn from(error: error::Error) -> Self {
+        match error {
+            error::Error::Core(error) => Self::Core(error),
+            error::Error::Refusal(refusal) => Self::Refused(refusal),
         }
-
-        ErrorKind::NotFound | ErrorKind::NoActiveBinding => StatusCode::NOT_FOUND,
-        ErrorKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-        ErrorKind::InvalidTransition
-        | ErrorKind::Conflict
-        | ErrorKind::AlreadyPurging
-        | ErrorKind::BindingRequired
-        | ErrorKind::BindingAlreadyActive
-        | ErrorKind::ProviderInactive
-        | ErrorKind::IdempotencyInProgress
-        | ErrorKind::SignatureUsed => StatusCode::CONFLICT,
-
-        ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
-        ErrorKind::TooLarge | ErrorKind::TooManyItems | ErrorKind::QuotaExceeded => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
-        ErrorKind::UnknownProvider
-        | ErrorKind::IdempotencyMismatch
-        | ErrorKind::DigestMismatch
-        | ErrorKind::NotAnImage
-        | ErrorKind::ConversionFailed
-        | ErrorKind::CorruptImage
-        | ErrorKind::ImageTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
-
-        ErrorKind::Locked
-        | ErrorKind::Unusable
-        | ErrorKind::RecordDamaged
-        | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
-        ErrorKind::Busy | ErrorKind::OutcomeUnknown | ErrorKind::DatabaseFull => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
     }
 }
 
-/// Replies 503 with a problem document that holds the members of the readiness report as well, as
-/// monitors read them.
-pub(crate) fn not_ready(report: &impl Serialize, id: &RequestId) -> Result<Response, Failure> {
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    let mut problem = Problem::new(ErrorCode::NotReady, status.as_u16(), id.to_string());
-    status.canonical_reason().unwrap_or_default().clone_into(&mut problem.title);
-    "the database or the storage does not answer".clone_into(&mut problem.detail);
-
-    let mut response = document::of_value(status, &Joined { problem, report })?;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(RETRY_AFTER, NOT_READY_RETRY_SECS.into());
-    Ok(response)
+impl From<Unwanted> for Failure {
+    fn from(unwanted: Unwanted) -> Self {
+        match unwanted {
+            Unwanted::Misdirected => Self::Misdirected,
+            Unwanted::Forbidden(message) => Error::new(ErrorKind::Forbidden, message).into(),
+        }
+    }
 }
 
-/// One document of two.
-#[derive(Serialize)]
-struct Joined<'a, R> {
-    #[serde(flatten)]
-    problem: Problem,
-    #[serde(flatten)]
-    report: &'a R,
+/// The kind of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Core(ErrorKind),
+    Own(RefusalKind),
+}
+
+impl Kind {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Core(kind) => kind.http_status(),
+            Self::Own(kind) => kind.http_status(),
+        }
+    }
+
+    fn code(self) -> ErrorCode {
+        match self {
+            Self::Core(kind) => kind.into(),
+            Self::Own(kind) => kind.code(),
+        }
+    }
+}
+
+/// Returns true if the disk of the data directory is full, and not the destination of a backup.
+fn is_disk_full(error: &Error) -> bool {
+    error.kind() == ErrorKind::StorageFull
+        && error.details().field.as_deref() != Some("destination")
 }
 
 impl Failure {
-    /// Builds the reply to request `id`. Logs failures that are the service's own fault.
+    /// Creates the reply to request `id`. Logs failures of the service.
     pub(crate) fn into_response(self, id: &RequestId) -> Response {
         self.log(id);
-        let status = self.status();
+        let status = self.kind().status();
         let problem = self.problem(id, status);
         let body =
             serde_json::to_vec(&problem).expect("a problem has string keys and plain values");
@@ -146,46 +135,36 @@ impl Failure {
         response
     }
 
-    /// Says in one result among several what a reply of its own would say. Logs as
-    /// [`into_response`](Self::into_response) does.
+    /// Returns code and text for one of several results in a reply. Logs like
+    /// [`into_response`](Self::into_response).
     pub(crate) fn told(self, id: &RequestId) -> (ErrorCode, String) {
         self.log(id);
-        (self.code(), self.detail().into_owned())
+        (self.kind().code(), self.detail().into_owned())
     }
 
-    fn status(&self) -> StatusCode {
+    fn kind(&self) -> Kind {
         match self {
-            Self::Core(error) => status_of(error.kind()),
-            Self::WithoutOneHost => StatusCode::BAD_REQUEST,
-            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::UnknownPath => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
-                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            Self::Core(error) => Kind::Core(error.kind()),
+            Self::Refused(refusal) => Kind::Own(refusal.kind()),
+            Self::UnknownPath => Kind::Core(ErrorKind::NotFound),
+            Self::WithoutOneHost => Kind::Own(RefusalKind::MalformedRequest),
+            Self::Misdirected => Kind::Own(RefusalKind::MisdirectedRequest),
+            Self::RateLimited(_) => Kind::Own(RefusalKind::RateLimited),
+            Self::MethodNotAllowed(_) => Kind::Own(RefusalKind::MethodNotAllowed),
+            Self::UnsupportedMediaType(_) | Self::UnsupportedPatch | Self::UnsupportedCoding => {
+                Kind::Own(RefusalKind::UnsupportedMediaType)
             }
-            Self::RangeNotSatisfiable(_) => StatusCode::RANGE_NOT_SATISFIABLE,
-        }
-    }
-
-    fn code(&self) -> ErrorCode {
-        match self {
-            Self::Core(error) => error.kind().into(),
-            Self::WithoutOneHost => ErrorCode::MalformedRequest,
-            Self::Misdirected => ErrorCode::MisdirectedRequest,
-            Self::RateLimited(_) => ErrorCode::RateLimited,
-            Self::UnknownPath => ErrorCode::NotFound,
-            Self::MethodNotAllowed(_) => ErrorCode::MethodNotAllowed,
-            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
-                ErrorCode::UnsupportedMediaType
-            }
-            Self::RangeNotSatisfiable(_) => ErrorCode::RangeNotSatisfiable,
+            Self::RangeNotSatisfiable(_) => Kind::Own(RefusalKind::RangeNotSatisfiable),
         }
     }
 
     fn detail(&self) -> Cow<'_, str> {
         match self {
+            Self::Core(error) if is_disk_full(error) => {
+                format!("{}, so {ROOM}", error.message()).into()
+            }
             Self::Core(error) => error.message().into(),
+            Self::Refused(refusal) => refusal.message().into(),
             Self::WithoutOneHost => "a request has exactly one Host header".into(),
             Self::Misdirected => {
                 "a server without keys answers to its own hosts only: loopback, its address, \
@@ -196,6 +175,7 @@ impl Failure {
             Self::UnknownPath => "no such path".into(),
             Self::MethodNotAllowed(allow) => format!("this path answers only {allow}").into(),
             Self::UnsupportedMediaType(expected) => format!("the body must be {expected}").into(),
+            Self::UnsupportedPatch => format!("the body must be {MERGE_PATCH}").into(),
             Self::UnsupportedCoding => "the body must have no content encoding".into(),
             Self::RangeNotSatisfiable(size) => {
                 format!("the range lies outside of the file's bytes: {size}").into()
@@ -210,10 +190,12 @@ impl Failure {
                 details = error.details().clone();
                 details.field = field_name(error);
             }
+            Self::Refused(refusal) => details = refusal.details().clone(),
             Self::MethodNotAllowed(allow) => {
                 details.allowed = allow.split(", ").map(str::to_owned).collect();
             }
             Self::UnsupportedMediaType(expected) => details.allowed = vec![(*expected).to_owned()],
+            Self::UnsupportedPatch => details.allowed = vec![MERGE_PATCH.to_owned()],
             Self::UnsupportedCoding => details.field = Some("Content-Encoding".to_owned()),
             Self::Misdirected => details.field = Some("Host".to_owned()),
             Self::WithoutOneHost
@@ -226,7 +208,7 @@ impl Failure {
 
     fn problem(&self, id: &RequestId, status: StatusCode) -> Problem {
         let details = self.details();
-        let mut problem = Problem::new(self.code(), status.as_u16(), id.to_string());
+        let mut problem = Problem::new(self.kind().code(), status.as_u16(), id.to_string());
         status.canonical_reason().unwrap_or_default().clone_into(&mut problem.title);
         problem.detail = self.detail().into_owned();
         problem.field = details.field;
@@ -245,7 +227,9 @@ impl Failure {
                 if let Some(secs) = error.details().retry_after_secs.or(busy) {
                     headers.insert(RETRY_AFTER, secs.into());
                 }
-                if error.kind() == ErrorKind::Unauthorized {
+            }
+            Self::Refused(refusal) => {
+                if refusal.kind() == RefusalKind::Unauthorized {
                     headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 }
             }
@@ -265,6 +249,10 @@ impl Failure {
                 );
             }
 
+            // RFC 5789 section 2.2.
+            Self::UnsupportedPatch => {
+                headers.insert(ACCEPT_PATCH, HeaderValue::from_static(MERGE_PATCH));
+            }
             // RFC 9110 section 15.5.16: a 415 says which coding would be accepted.
             Self::UnsupportedCoding => {
                 headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -278,7 +266,7 @@ impl Failure {
 
     fn log(&self, id: &RequestId) {
         let Self::Core(error) = self else { return };
-        let status = status_of(error.kind());
+        let status = error.kind().http_status();
         if status == StatusCode::SERVICE_UNAVAILABLE {
             if let Some(before) = TURNED_AWAY.admit() {
                 tracing::warn!(request_id = %id, trace_id = id.trace_id(), code = error.kind().code(), error = %error.chain(), before, "turned away");
@@ -291,8 +279,11 @@ impl Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
     use http_body_util::BodyExt;
+
+    use super::*;
 
     async fn shown(failure: Failure) -> (http::response::Parts, Problem) {
         let (parts, body) = failure.into_response(&RequestId::fresh()).into_parts();
@@ -300,44 +291,39 @@ mod tests {
         (parts, serde_json::from_slice(&body).unwrap())
     }
 
-    #[test]
-    fn every_kind_is_an_error_status() {
-        for kind in ErrorKind::ALL {
-            let status = status_of(*kind);
-            assert!(status.is_client_error() || status.is_server_error(), "{kind:?} is {status}");
-        }
+    /// Lists every kind of both with whether a retry can help.
+    fn kinds() -> impl Iterator<Item = (Kind, bool)> {
+        let core = ErrorKind::ALL.iter().map(|&kind| (Kind::Core(kind), kind.is_retryable()));
+        core.chain(RefusalKind::ALL.iter().map(|&kind| (Kind::Own(kind), kind.is_retryable())))
     }
 
     #[test]
-    fn the_reference_gives_every_code_its_status() {
-        let reference = include_str!("../../docs/reference.md");
+    fn the_reference_lists_every_kind_with_its_status_and_its_code_and_no_other() {
+        let reference = include_str!("../../docs/reference/errors.md");
+        let rows = reference.lines().filter(|line| line.starts_with("| ") && line.contains(" | `"));
+        let documented: BTreeSet<_> = rows
+            .filter_map(|row| {
+                let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+                let status: u16 = cells[0].parse().ok()?;
+                let may_help = cells.last()?.starts_with("yes");
+                Some((status, cells[1].trim_matches('`').to_owned(), may_help))
+            })
+            .collect();
 
-        for kind in ErrorKind::ALL {
-            let row = format!("| {} | `{}` |", status_of(*kind).as_u16(), kind.code());
-            assert!(reference.contains(&row), "{row}");
-        }
+        let made = kinds().map(|(kind, may_help)| {
+            (kind.status().as_u16(), kind.code().as_str().to_owned(), may_help)
+        });
+        assert_eq!(documented, made.collect());
     }
 
     #[test]
-    fn statuses_are_those_of_the_contract() {
-        for (kind, status) in [
-            (ErrorKind::UnknownField, 400),
-            (ErrorKind::Unauthorized, 401),
-            (ErrorKind::Forbidden, 403),
-            (ErrorKind::NoActiveBinding, 404),
-            (ErrorKind::BodyTimeout, 408),
-            (ErrorKind::InvalidTransition, 409),
-            (ErrorKind::PreconditionFailed, 412),
-            (ErrorKind::QuotaExceeded, 413),
-            (ErrorKind::DigestMismatch, 422),
-            (ErrorKind::ProviderUnavailable, 502),
-            (ErrorKind::Busy, 503),
-            (ErrorKind::OutcomeUnknown, 503),
-            (ErrorKind::DatabaseFull, 503),
-            (ErrorKind::StorageFull, 507),
-        ] {
-            assert_eq!(status_of(kind).as_u16(), status, "{kind:?}");
-        }
+    fn every_code_of_the_wire_has_one_kind() {
+        let mut codes: Vec<_> = kinds().map(|(kind, _)| kind.code().as_str().to_owned()).collect();
+        let mut known: Vec<_> =
+            ErrorCode::KNOWN.iter().map(|code| code.as_str().to_owned()).collect();
+        codes.sort();
+        known.sort();
+        assert_eq!(codes, known);
     }
 
     #[tokio::test]

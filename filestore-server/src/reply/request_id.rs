@@ -1,4 +1,4 @@
-//! The id of a request: shown in its reply, written to the log.
+//! The id of a request, for its reply and the log.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::http::trace::TraceParent;
 /// The header that carries the request's id on every reply.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A ULID of the server's own, never one that a client sends, and the trace that the request belongs to.
+/// A ULID that the server creates (never the client's), and the trace of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestId {
     text: [u8; 26],
@@ -18,19 +18,19 @@ pub(crate) struct RequestId {
 }
 
 impl RequestId {
-    /// Makes a new id.
+    /// Creates a new id.
     pub(crate) fn fresh() -> Self {
         Self::within(None)
     }
 
-    /// Makes a new id of a request that belongs to `trace`.
+    /// Creates a new id for a request of `trace`.
     pub(crate) fn within(trace: Option<TraceParent>) -> Self {
         let mut text = [0; 26];
         Ulid::generate().array_to_str(&mut text);
         Self { text, trace }
     }
 
-    /// Returns the trace that the request belongs to, if its client named one.
+    /// Returns the trace of the request, if its client named one.
     pub(crate) fn trace(&self) -> Option<&TraceParent> {
         self.trace.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Replies that are no failures: a constructor for each status.
+//! Replies for successful requests, with a constructor for each status.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use filestore_core::{Error, FileRecord};
 use futures_util::Stream;
 use http::header::{CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use warp::Reply as _;
 use warp::reply::Response;
@@ -16,7 +16,7 @@ use super::error::Failure;
 use crate::http::etag::EntityTag;
 use crate::metrics::Format;
 
-/// The mark of a stored reply that is given again.
+/// The header that marks a repeated stored reply.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Replies 200 with a document of `value`.
@@ -24,7 +24,7 @@ pub(crate) fn ok(value: &impl Serialize) -> Result<Response, Failure> {
     Ok(document::of_value(StatusCode::OK, value)?)
 }
 
-/// Replies 200 with a document that is JSON text already.
+/// Replies 200 with a document that is already JSON text.
 pub(crate) fn json_text(json: Cow<'static, str>) -> Response {
     let json = match json {
         Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
@@ -33,7 +33,7 @@ pub(crate) fn json_text(json: Cow<'static, str>) -> Response {
     document::of_text(StatusCode::OK, json)
 }
 
-/// Replies 200 with a page of the service's own, which may run nothing and load nothing.
+/// Replies 200 with a page of the service itself. The page can run and load nothing.
 pub(crate) fn page(html: &'static str) -> Response {
     let mut response = document::of_text(StatusCode::OK, Bytes::from_static(html.as_bytes()));
     let headers = response.headers_mut();
@@ -56,12 +56,11 @@ pub(crate) fn metrics(text: String, format: Format) -> Response {
     response
 }
 
-/// The mark of a reply whose work goes on behind its head.
+/// The mark of a reply with work that continues after its head.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unfinished;
 
-/// Replies 200 with a document whose JSON text arrives in pieces. A piece that fails cuts the
-/// connection.
+/// Replies 200 with a document. Its JSON text arrives in pieces. A failed piece cuts the connection.
 pub(crate) fn ok_streamed(
     json: impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static,
 ) -> Response {
@@ -76,25 +75,26 @@ pub(crate) fn created(value: &impl Serialize) -> Result<Response, Failure> {
     Ok(document::of_value(StatusCode::CREATED, value)?)
 }
 
-/// Replies 201 with the JSON text that was stored when the resource was created, byte for byte. A
-/// header tells it apart: the resource may have been changed or deleted since.
+/// Replies 201 with the JSON text that was stored when the resource was created, byte for byte. A header
+/// marks such a reply, because the resource may have been changed or deleted since.
 pub(crate) fn created_again(json: Vec<u8>) -> Response {
     let mut response = document::of_text(StatusCode::CREATED, json.into());
     response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     response
 }
 
-/// Turns a 200 that carries a part of the bytes into a 206. `range` is the value of Content-Range.
+/// Turns a 200 with a part of the bytes into a 206. `range` is the value of Content-Range.
 pub(crate) fn partial_content(mut response: Response, range: HeaderValue) -> Response {
     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     response.headers_mut().insert(CONTENT_RANGE, range);
     response
 }
 
-/// Replies 204.
-pub(crate) fn no_content() -> Response {
+/// Replies 204 to a preflight, with the allowed values.
+pub(crate) fn preflight(allowed: HeaderMap) -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
+    *response.headers_mut() = allowed;
     response
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn found(location: HeaderValue) -> Response {
     response
 }
 
-/// Replies 304. The caller adds the headers that a 200 would have had (RFC 9110 section 15.4.5).
+/// Replies 304. The caller adds the headers of a 200 (RFC 9110 section 15.4.5).
 pub(crate) fn not_modified() -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NOT_MODIFIED;

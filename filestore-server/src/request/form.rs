@@ -1,4 +1,4 @@
-//! Forms: multipart/form-data bodies, refused before anything is read where that is possible.
+//! Forms: multipart/form-data bodies. If possible, they are refused before any byte is read.
 
 use filestore_core::Error;
 
@@ -7,17 +7,17 @@ use super::incoming::{Body, content_type, refuse_coding, too_large};
 use crate::multipart::{self, BoundaryError, Limits, MultipartReader, boundary_of};
 use crate::reply::Failure;
 
-/// A form on its way in.
+/// An arriving form.
 pub(crate) type Form = MultipartReader<Body>;
 
 /// A part of a form.
 pub(crate) type Part<'a> = multipart::Part<'a, Body>;
 
-/// The most bytes of a form besides its files: part headers and text fields.
+/// The maximum bytes of a form without its files: part headers and text fields.
 const FORM_ALLOWANCE: u64 = 1 << 20;
 
-/// Begins to read a form of at most `files` files that have `max_bytes` together. A body that is no
-/// form, or announces more bytes than can be right, is refused before anything is read.
+/// Begins to read a form of at most `files` files with `max_bytes` in total. A body that is not a form, or
+/// announces too many bytes, is refused before any byte is read.
 pub(crate) fn open_form(
     call: &Call,
     body: Body,
@@ -36,5 +36,5 @@ pub(crate) fn open_form(
         return Err(too_large(max_bytes).into());
     }
 
-    Ok(MultipartReader::new(body, &boundary, Limits::for_items(files), call.app.config.body))
+    Ok(MultipartReader::new(body, &boundary, Limits::for_items(files), call.app.options.body))
 }

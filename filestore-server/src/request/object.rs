@@ -1,25 +1,27 @@
-//! JSON bodies read strictly: no key twice, none unknown, each of its type.
+//! Strict JSON bodies: no repeated keys, no unknown keys, and the right type for each value.
 //!
-//! serde keeps the last of two equal keys and says only in prose which key has the wrong type. Here
-//! every error names the key, and a body that two readers could read differently is refused.
+//! serde keeps the last of two equal keys, and names a key with the wrong type only in prose. Here, every
+//! error names the key. A body that two readers could read differently is refused.
 
 use std::fmt;
 
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{Error, ErrorKind, Patch, Result};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// The members of an object, each once, all of them known.
+use crate::error::{self, Refusal, RefusalKind};
+
+/// The members of an object. Each occurs once and is known.
 #[derive(Debug)]
 pub(crate) struct Object {
     members: Vec<(String, Value)>,
 }
 
 impl Object {
-    /// Reads an object whose keys are among `known`. `MalformedBody` with line and column for a body
-    /// that is no JSON object; `RepeatedField` and `UnknownField` with the key.
-    pub(crate) fn parse(json: &[u8], known: &[&str]) -> Result<Self> {
+    /// Parses an object with keys in `known`. `MalformedBody`, with line and column, for a body that is not a
+    /// JSON object. `RepeatedField` and `UnknownField` name the key.
+    pub(crate) fn parse(json: &[u8], known: &[&str]) -> error::Result<Self> {
         let Members(members) = serde_json::from_slice(json).map_err(|e| {
             Error::new(ErrorKind::MalformedBody, format!("the body is not a JSON object: {e}"))
         })?;
@@ -27,31 +29,31 @@ impl Object {
         for (at, (key, _)) in members.iter().enumerate() {
             if members[..at].iter().any(|(earlier, _)| earlier == key) {
                 let message = format!("a key is given more than once: {key}");
-                return Err(Error::new(ErrorKind::RepeatedField, message).with_field(key));
+                let refusal = Refusal::new(RefusalKind::RepeatedField, message);
+                return Err(refusal.with_field(key).into());
             }
 
             if !known.contains(&key.as_str()) {
                 let message = format!("an unknown key: {key}");
-                return Err(Error::new(ErrorKind::UnknownField, message)
-                    .with_field(key)
-                    .with_allowed(known.iter().copied()));
+                let refusal = Refusal::new(RefusalKind::UnknownField, message);
+                return Err(refusal.with_field(key).with_allowed(known).into());
             }
         }
 
         Ok(Self { members })
     }
 
-    /// Returns an integer, if the key is present. `1.0` and `"1"` are no integers.
+    /// Returns an integer, if the key is present. `1.0` and `"1"` are not integers.
     pub(crate) fn integer(&self, key: &str) -> Result<Option<i64>> {
         self.get(key, "an integer", Value::as_i64)
     }
 
-    /// Returns a whole number that is not negative, if the key is present.
+    /// Returns a non-negative integer, if the key is present.
     pub(crate) fn count(&self, key: &str) -> Result<Option<u64>> {
         self.get(key, "a whole number, 0 or more", Value::as_u64)
     }
 
-    /// Returns one of `words`, if the key is present; `spelled` says how each is written.
+    /// Returns one of `words`, if the key is present. `spelled` returns the spelling of each.
     pub(crate) fn word<T: Copy>(
         &self,
         key: &str,
@@ -92,6 +94,20 @@ impl Object {
         text.map(Option::flatten)
     }
 
+    /// Returns the change for a member of a merge patch: none if the key is absent, and `Clear` for null.
+    pub(crate) fn patch<T>(
+        &self,
+        key: &str,
+        kind: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Patch<T>> {
+        let found = self.get(key, &format!("{kind} or null"), |value| match value {
+            Value::Null => Some(Patch::Clear),
+            other => read(other).map(Patch::Set),
+        });
+        found.map(Option::unwrap_or_default)
+    }
+
     fn get<T>(
         &self,
         key: &str,
@@ -105,7 +121,7 @@ impl Object {
     }
 }
 
-/// Requires that a member was found; `MissingField` otherwise.
+/// Returns the member. `MissingField` if it is missing.
 pub(crate) fn required<T>(key: &str, found: Option<T>) -> Result<T> {
     found.ok_or_else(|| {
         Error::new(ErrorKind::MissingField, format!("a required key is missing: {key}"))
@@ -113,7 +129,7 @@ pub(crate) fn required<T>(key: &str, found: Option<T>) -> Result<T> {
     })
 }
 
-/// The members in their order, repeated ones included.
+/// The members in order, with repetitions.
 struct Members(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -142,21 +158,23 @@ impl<'de> Deserialize<'de> for Members {
 
 #[cfg(test)]
 mod tests {
+    use filestore_core::api::ErrorCode;
+
     use super::*;
 
-    fn refused(json: &str) -> (ErrorKind, Option<String>) {
+    fn refused(json: &str) -> (ErrorCode, Option<String>) {
         let read = |object: Object| {
             object.integer("n")?;
             object.text("t")?;
             object.flag("f")?;
             object.text_or_null("z")?;
             object.texts("a")?;
-            Ok(())
+            error::Result::Ok(())
         };
 
         let error =
             Object::parse(json.as_bytes(), &["n", "t", "f", "z", "a"]).and_then(read).unwrap_err();
-        (error.kind(), error.details().field.clone())
+        (error.code(), error.details().field.clone())
     }
 
     #[test]
@@ -174,6 +192,18 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_patch_keeps_clears_or_sets() {
+        let object = Object::parse(br#"{"n":null,"t":"x","f":1}"#, &["n", "t", "f", "z"]).unwrap();
+        let text = |key| object.patch(key, "a string", |value| value.as_str().map(str::to_owned));
+        assert_eq!(text("z").unwrap(), Patch::Keep);
+        assert_eq!(text("n").unwrap(), Patch::Clear);
+        assert_eq!(text("t").unwrap(), Patch::Set("x".to_owned()));
+
+        let error = text("f").unwrap_err();
+        assert_eq!(error.message(), "f must be a string or null");
+    }
+
+    #[test]
     fn what_is_no_object_is_malformed() {
         for json in [
             "",
@@ -186,7 +216,7 @@ mod tests {
             "\u{feff}{}",
             r#"{"n":01}"#,
         ] {
-            assert_eq!(refused(json), (ErrorKind::MalformedBody, None), "{json}");
+            assert_eq!(refused(json), (ErrorCode::MalformedBody, None), "{json}");
         }
     }
 
@@ -198,15 +228,15 @@ mod tests {
             ("[]", "invalid type: sequence, expected an object at line 1 column 0"),
         ] {
             let error = Object::parse(json.as_bytes(), &["n"]).unwrap_err();
-            assert_eq!(error.message(), format!("the body is not a JSON object: {why}"));
+            assert_eq!(error.to_string(), format!("the body is not a JSON object: {why}"));
         }
     }
 
     #[test]
     fn repeated_and_unknown_keys_are_named() {
-        assert_eq!(refused(r#"{"n":1,"n":1}"#), (ErrorKind::RepeatedField, Some("n".into())));
-        assert_eq!(refused(r#"{"n":1,"\u006e":2}"#), (ErrorKind::RepeatedField, Some("n".into())));
-        assert_eq!(refused(r#"{"N":1}"#), (ErrorKind::UnknownField, Some("N".into())));
+        assert_eq!(refused(r#"{"n":1,"n":1}"#), (ErrorCode::RepeatedField, Some("n".into())));
+        assert_eq!(refused(r#"{"n":1,"\u006e":2}"#), (ErrorCode::RepeatedField, Some("n".into())));
+        assert_eq!(refused(r#"{"N":1}"#), (ErrorCode::UnknownField, Some("N".into())));
     }
 
     #[test]
@@ -225,7 +255,7 @@ mod tests {
             (r#"{"a":"x"}"#, "a"),
             (r#"{"a":["x",1]}"#, "a"),
         ] {
-            assert_eq!(refused(json), (ErrorKind::InvalidField, Some(key.into())), "{json}");
+            assert_eq!(refused(json), (ErrorCode::InvalidField, Some(key.into())), "{json}");
         }
     }
 }

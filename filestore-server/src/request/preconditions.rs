@@ -1,7 +1,7 @@
-//! The conditions of requests that change a file (RFC 9110 section 13), for the store to check at the
-//! moment of the change. Those of reads are in [`crate::http::conditional`].
+//! The conditions of requests that change a file (RFC 9110 section 13). The store checks them at the time of
+//! the change. Conditions of reads are in [`crate::http::conditional`].
 //!
-//! A condition that is not understood fails: what guards a write must fail closed.
+//! A misunderstood condition fails, because a guard of a write must fail closed.
 
 use filestore_core::{IfMatch, Preconditions, Sha256};
 use http::header::{IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName};
 use crate::http::etag::{EntityTag, EntityTags};
 use crate::http::{conditional, date, single};
 
-/// Reads the conditions of a change. A date that is none counts as absent (section 13.1.4).
+/// Reads the conditions of a change. An invalid date counts as absent (section 13.1.4).
 pub(crate) fn preconditions(headers: &HeaderMap) -> Preconditions {
     let mut conditions = Preconditions::default();
     let nothing = IfMatch::OneOf(Vec::new());
@@ -20,8 +20,8 @@ pub(crate) fn preconditions(headers: &HeaderMap) -> Preconditions {
     conditions
 }
 
-/// Reads the contents that a list of tags names; `None` without the header, `otherwise` for text that
-/// is no list. Tags for which `digest` finds none match nothing.
+/// Reads the contents that a list of tags names. `None` without the header, and `otherwise` for text that is
+/// not a list. Tags without a `digest` match no content.
 fn named(
     headers: &HeaderMap,
     name: HeaderName,
@@ -36,13 +36,13 @@ fn named(
     })
 }
 
-/// Reads a strong tag of ours (If-Match compares strongly, section 13.1.1).
+/// Parses a strong tag of this server. If-Match compares strongly (section 13.1.1).
 fn digest_of(tag: &str) -> Option<Sha256> {
     let text = tag.strip_prefix('"')?.strip_suffix('"')?;
     text.parse().ok().filter(|sum: &Sha256| sum.to_hex() == text)
 }
 
-/// Reads a tag of ours, weak or not (If-None-Match compares weakly, section 13.1.2).
+/// Parses a tag of this server, weak or not. If-None-Match compares weakly (section 13.1.2).
 fn weak_digest_of(tag: &EntityTag) -> Option<Sha256> {
     let text = tag.to_string();
     digest_of(text.strip_prefix("W/").unwrap_or(&text))

@@ -1,59 +1,60 @@
-//! The right that a signed URL gives to its request.
+//! The right of a signed URL.
 //!
-//! A request that shows a signature is judged by it alone: a key beside it changes nothing. Only reading
-//! a file and uploading one can be signed for; elsewhere `sig` is a parameter like any other that is
-//! not known.
+//! If a request has a signature, only the signature counts, even if there is also a key. Only reads and
+//! uploads of a file can be signed. On other routes, `sig` is an unknown parameter.
 //!
-//! # The way of a signed request
-//! Three routes have URLs that can be signed. For them `service/signing.rs` of the core is asked
-//! if one of its secrets made this signature over method, path and query as they were sent. Such
-//! a request acts with that right alone. An upload spends a permit (`used_permits`) in the
-//! transaction that inserts the record, so that neither a race nor a restart gives it away twice.
+//! # How a signed request is handled
+//! Three routes support signed URLs. For them, `service/access/signing.rs` of the core checks if one of its
+//! secrets created this signature for the method, path and query as sent. The request then has only the right
+//! of the URL. If a caller with a key created the URL, the URL names this key (`key`), and reaches no more
+//! than the key reaches now. An upload uses a permit (`used_permits`) in the transaction that inserts the
+//! record. Neither a race nor a restart can therefore use it twice.
 
-use filestore_core::signing::{SignedMethod, UploadPermit};
-use filestore_core::{Error, ErrorKind, OrganizationId, Result, SubSystem, Timestamp};
+use std::sync::Arc;
+
+use filestore_core::signing::{SignedMethod, UploadPermit, VerifiedUrl};
+use filestore_core::{Error, ErrorKind, FileStore, OrganizationId, Result, SubSystem, Timestamp};
 use http::Method;
 
-use super::call::{App, Call, Caller};
+use super::call::{Call, Caller, Proof, Sight};
 use super::fields;
 use crate::http::query::Query;
-use crate::routes::table::{self, Route};
+use crate::state::App;
+use crate::table::{self, Route};
 
 /// The parameters of a signed upload.
-const TERMS: [&str; 6] =
-    ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "nonce"];
+const TERMS: [&str; 7] =
+    ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "nonce", "era"];
 
 /// The right to one request.
 #[derive(Debug)]
 pub(crate) struct Signed {
-    /// The end of the URL.
-    pub(crate) expires_at: Timestamp,
-    /// The terms of the upload; `None` for reading.
+    /// The right of the URL.
+    pub(crate) url: VerifiedUrl,
+    /// The terms of the upload. `None` for reads.
     pub(crate) upload: Option<UploadTerms>,
 }
 
-/// The properties of a file to upload that the signer of the URL has fixed.
+/// The properties of an upload that the signer of the URL has fixed.
 #[derive(Debug, Clone)]
 pub(crate) struct UploadTerms {
-    /// The name of the secret that signed the URL.
-    pub(crate) kid: String,
-    /// The organization that the file will belong to.
+    /// The organization of the file.
     pub(crate) organization_id: OrganizationId,
-    /// The part of the application that the file will belong to.
+    /// The sub-system of the file.
     pub(crate) sub_system: SubSystem,
-    /// The most bytes of the file.
+    /// The maximum size of the file, in bytes.
     pub(crate) max_size: Option<u64>,
     /// The media type of the file.
     pub(crate) mime_type: Option<String>,
     /// True for a TEMP file.
     pub(crate) temp: bool,
-    /// The permit that the upload spends.
+    /// The permit that the upload uses.
     pub(crate) permit: UploadPermit,
 }
 
 impl Call {
-    /// Takes the right that a signed URL gives, if the request shows one: from then on the request acts
-    /// with that right and no other. `path` is as it was sent.
+    /// Sets the right of a signed URL, if the request has one. From then on, the request has only this right.
+    /// `path` is the path as sent.
     pub(crate) fn take_signature(&mut self, path: &str) -> Result<()> {
         self.signed = Signed::of(&self.app, self.route, path, &self.query)?;
         if let Some(signed) = &self.signed {
@@ -64,8 +65,8 @@ impl Call {
 }
 
 impl Signed {
-    /// Verifies the signature that a request shows; `None` if it shows none, or if nothing can be signed
-    /// for on its route.
+    /// Verifies the signature of a request. `None` if it has no signature, or if its route does not support
+    /// signed URLs.
     fn of(app: &App, route: Option<&Route>, path: &str, query: &str) -> Result<Option<Self>> {
         // Most requests are not signed, and need not find their path for it.
         if !query.contains("sig") {
@@ -73,29 +74,39 @@ impl Signed {
         }
         let Some(method) = route.and_then(signed_method) else { return Ok(None) };
         let path = table::without_prefix(&app.base, path);
-        let Some(expires_at) = app.store.signing().verify(method, path, query)? else {
+        let Some(url) = app.store.signing().verify(method, path, query)? else {
             return Ok(None);
         };
 
         let upload = match method {
             SignedMethod::Get => None,
-            SignedMethod::Post => Some(UploadTerms::parse(query, expires_at)?),
+            SignedMethod::Post => Some(UploadTerms::parse(query, url.expires_at)?),
         };
-        Ok(Some(Self { expires_at, upload }))
+        Ok(Some(Self { url, upload }))
     }
 
-    /// Returns the caller that a request with this right acts for.
+    /// Checks that the secret and the key of the URL still grant the right, and returns the organizations
+    /// that it reaches now.
+    pub(crate) fn recheck(&self, store: &FileStore) -> Result<Sight> {
+        let method = if self.upload.is_some() { SignedMethod::Post } else { SignedMethod::Get };
+        store.signing().verify_again(method, &self.url).map(Sight::Of)
+    }
+
+    /// Returns the caller of a request with this right.
     fn caller(&self) -> Caller {
         match &self.upload {
-            // The path names the one file, and is signed.
-            None => Caller::anyone(),
+            // The path names the one file, and is signed. A key that asked for it must still reach it.
+            None if self.url.key.is_none() => Caller::anyone(),
+            None => {
+                Caller { scope: Sight::Of(Arc::clone(&self.url.organizations)), proof: Proof::None }
+            }
             // Each URL has idempotency keys of its own.
             Some(terms) => Caller::with_permit(terms.organization_id.clone(), &terms.permit.nonce),
         }
     }
 }
 
-/// Returns the method that URLs to a route are signed for, if they can be.
+/// Returns the method for which URLs to a route are signed, if the route supports them.
 fn signed_method(route: &Route) -> Option<SignedMethod> {
     match (&route.method, route.template) {
         (&Method::GET, "/files/{file_id}" | "/files/{file_id}/{width}/{height}") => {
@@ -107,23 +118,20 @@ fn signed_method(route: &Route) -> Option<SignedMethod> {
 }
 
 impl UploadTerms {
-    /// Reads the terms from a query whose signature has been verified. An application that signs for
-    /// itself may have left out what must be there: `SignatureInvalid`.
+    /// Parses the terms from a query with a verified signature. An application that signs its own URLs may
+    /// have omitted required terms: `SignatureInvalid`.
     fn parse(query: &str, expires_at: Timestamp) -> Result<Self> {
-        let kid = query.split('&').find_map(|piece| piece.strip_prefix("kid="));
-        let kid = kid.ok_or_else(|| incomplete("kid"))?.to_owned();
-
         let query = Query::parse(query, &TERMS)?;
         let required = |name: &str| query.get(name).ok_or_else(|| incomplete(name));
 
+        let era = query.get("era").map(str::parse).transpose()?.unwrap_or_default();
         Ok(Self {
-            kid,
             organization_id: required("organization_id")?.parse()?,
             sub_system: required("sub_system")?.parse()?,
             max_size: query.get("max_size").map(fields::byte_count).transpose()?,
             mime_type: query.get("mime_type").map(fields::mime_type).transpose()?.flatten(),
             temp: query.get("upload_temp").map(fields::flag).transpose()?.unwrap_or(false),
-            permit: UploadPermit::new(required("nonce")?, expires_at)?,
+            permit: UploadPermit::new(required("nonce")?, expires_at)?.signed_in(era),
         })
     }
 }
@@ -138,7 +146,7 @@ mod tests {
     use filestore_core::signing::SigningSecret;
 
     use super::*;
-    use crate::routes::table::ROUTES;
+    use crate::table::ROUTES;
 
     #[test]
     fn only_reading_and_uploading_can_be_signed_for() {
@@ -154,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_vectors_of_the_reference_hold() {
-        let reference = include_str!("../../docs/reference.md");
+        let reference = include_str!("../../docs/reference/http/signed-urls.md");
         let secret = SigningSecret::new("2026-11", *b"0123456789abcdef0123456789abcdef").unwrap();
         assert!(reference.contains("secret `0123456789abcdef0123456789abcdef` named `2026-11`"));
 
@@ -174,27 +182,30 @@ mod tests {
             assert_eq!(secret.sign(method, path, own, end), format!("{path}?{query}&sig={sig}"));
             vectors += 1;
         }
-        assert_eq!(vectors, 6);
+        assert_eq!(vectors, 8);
     }
 
     #[test]
     fn terms_are_what_the_signer_wrote() {
         let terms = UploadTerms::parse(
-            "organization_id=42&sub_system=docs&max_size=7&mime_type=image%2Fpng&upload_temp=true&nonce=n&kid=k",
+            "organization_id=42&sub_system=docs&max_size=7&mime_type=image%2Fpng&upload_temp=true&nonce=n&era=5&kid=k",
             END,
         )
         .unwrap();
         assert_eq!((terms.organization_id.as_str(), terms.sub_system.as_str()), ("42", "docs"));
-        assert_eq!(terms.kid, "k");
         assert_eq!((terms.max_size, terms.temp), (Some(7), true));
         assert_eq!(terms.mime_type.as_deref(), Some("image/png"));
-        assert_eq!(terms.permit, UploadPermit::new("n", END).unwrap());
+        let permit = UploadPermit::new("n", END).unwrap();
+        assert_eq!(terms.permit, permit.clone().signed_in("5".parse().unwrap()));
+
+        // One that earlier versions or an application signed.
+        let old = UploadTerms::parse("organization_id=42&sub_system=docs&nonce=n&kid=k", END);
+        assert_eq!(old.unwrap().permit, permit);
     }
 
     #[test]
     fn terms_without_an_owner_or_a_nonce_are_none() {
         for (query, field) in [
-            ("organization_id=42&sub_system=docs&nonce=n", "kid"),
             ("kid=k&sub_system=docs&nonce=n", "organization_id"),
             ("kid=k&organization_id=42&nonce=n", "sub_system"),
             ("kid=k&organization_id=42&sub_system=docs", "nonce"),
@@ -204,7 +215,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::SignatureInvalid, "{query}");
             assert_eq!(error.details().field.as_deref(), Some(field), "{query}");
         }
-        for query in ["max_size=x", "max_size=-1", "upload_temp=maybe", "mime_type=no"] {
+        for query in ["max_size=x", "max_size=-1", "upload_temp=maybe", "mime_type=no", "era=-1"] {
             let query = format!("kid=k&organization_id=42&sub_system=docs&nonce=n&{query}");
             assert!(UploadTerms::parse(&query, END).is_err(), "{query}");
         }

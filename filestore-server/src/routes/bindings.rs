@@ -1,7 +1,7 @@
-//! Bindings: the provider of an organization's new files.
+//! Bindings: the provider for an organization's new files.
 //!
-//! The read-only keys of a binding (`id`, `effectiveFrom`, `effectiveTo`) are accepted and ignored, so
-//! that a binding can be sent back as it was read.
+//! The read-only keys of a binding (`id`, `effectiveFrom`, `effectiveTo`) are accepted and ignored, so that a
+//! client can send back a binding that it has read.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use filestore_core::{Error, ErrorKind, OrganizationNumber, ProviderCode, Result}
 use warp::Filter;
 use warp::reply::Response;
 
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -48,11 +49,12 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let new = known_provider(&call, new_binding(&read_json(&call, body).await?))?;
-    let binding = known_provider(&call, call.store().bindings().create(new).await)?;
+    let binding =
+        known_provider(&call, call.store().bindings().create(new).await.map_err(Into::into))?;
     reply::created(&BindingReply::from(&binding))
 }
 
-fn new_binding(json: &[u8]) -> Result<NewBinding> {
+fn new_binding(json: &[u8]) -> error::Result<NewBinding> {
     let object = Object::parse(json, &KEYS)?;
     check_read_only(&object)?;
     let is_active = object.flag("isActive")?;
@@ -65,7 +67,8 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
         return Err(Error::invalid(
             "isActive",
             "a new binding is active: isActive can only be true",
-        ));
+        )
+        .into());
     }
 
     let organization = required("organizationId", organization)?;
@@ -82,12 +85,12 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
 async fn update(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let (organization, change) = known_provider(&call, binding_change(&json))?;
-    let binding =
-        known_provider(&call, call.store().bindings().update(organization, change).await)?;
+    let updated = call.store().bindings().update(organization, change).await;
+    let binding = known_provider(&call, updated.map_err(Into::into))?;
     reply::ok(&BindingUpdateReply::from(&binding))
 }
 
-fn binding_change(json: &[u8]) -> Result<(OrganizationNumber, BindingChange)> {
+fn binding_change(json: &[u8]) -> error::Result<(OrganizationNumber, BindingChange)> {
     let object = Object::parse(json, &KEYS)?;
     check_read_only(&object)?;
     let organization = object.integer("organizationId")?;
@@ -103,7 +106,7 @@ fn binding_change(json: &[u8]) -> Result<(OrganizationNumber, BindingChange)> {
     Ok((organization, change))
 }
 
-/// Reads a provider's code. A text that cannot be a code is an unknown provider.
+/// Parses a provider's code. An invalid code is an unknown provider.
 fn provider_code(text: &str) -> Result<ProviderCode> {
     text.parse().map_err(|_| {
         Error::new(ErrorKind::UnknownProvider, "the provider is unknown")
@@ -112,13 +115,16 @@ fn provider_code(text: &str) -> Result<ProviderCode> {
 }
 
 /// Adds the valid codes to the error of an unknown provider.
-fn known_provider<T>(call: &Call, done: Result<T>) -> Result<T> {
-    done.map_err(|error| {
-        if error.kind() != ErrorKind::UnknownProvider || !error.details().allowed.is_empty() {
-            return error;
+fn known_provider<T>(call: &Call, done: error::Result<T>) -> error::Result<T> {
+    done.map_err(|error| match error {
+        error::Error::Core(error)
+            if error.kind() == ErrorKind::UnknownProvider && error.details().allowed.is_empty() =>
+        {
+            let providers = call.store().providers();
+            let codes = providers.active().into_iter().map(|provider| provider.code.to_string());
+            error.with_allowed(codes).into()
         }
-        let providers = call.store().providers();
-        error.with_allowed(providers.active().into_iter().map(|provider| provider.code.to_string()))
+        other => other,
     })
 }
 
@@ -131,6 +137,8 @@ fn check_read_only(object: &Object) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use filestore_core::api::ErrorCode;
+
     use super::*;
 
     const CREATE: &str = r#"{"organizationId":7,"organizationName":"Acme","storageProvider":"LOCAL","syncEnabled":true}"#;
@@ -139,9 +147,9 @@ mod tests {
         format!("{},{extra}}}", CREATE.trim_end_matches('}'))
     }
 
-    fn refused<T: std::fmt::Debug>(read: Result<T>) -> (ErrorKind, Option<String>) {
+    fn refused<T: std::fmt::Debug>(read: error::Result<T>) -> (ErrorCode, Option<String>) {
         let error = read.unwrap_err();
-        (error.kind(), error.details().field.clone())
+        (error.code(), error.details().field.clone())
     }
 
     #[test]
@@ -166,18 +174,18 @@ mod tests {
             let json = object.to_string();
             assert_eq!(
                 refused(new_binding(json.as_bytes())),
-                (ErrorKind::MissingField, Some(key.into()))
+                (ErrorCode::MissingField, Some(key.into()))
             );
         }
 
         let (_, change) = binding_change(br#"{"organizationId":7}"#).unwrap();
         assert_eq!(change, BindingChange::default());
-        assert_eq!(refused(binding_change(b"{}")).0, ErrorKind::MissingField);
+        assert_eq!(refused(binding_change(b"{}")).0, ErrorCode::MissingField);
     }
 
     #[test]
     fn wrong_types_ranges_and_keys_are_named() {
-        use ErrorKind::{InvalidField, RepeatedField, UnknownField};
+        use ErrorCode::{InvalidField, RepeatedField, UnknownField};
         for (extra, kind, key) in [
             (r#""isActive":false"#, InvalidField, "isActive"),
             (r#""isActive":null"#, InvalidField, "isActive"),

@@ -1,7 +1,7 @@
 //! The description of the API: the OpenAPI document, and the page that shows it.
 //!
-//! Both are files of `docs/`, written by the program in `openapi/` from the wire types and the table
-//! of errors. The page holds all that it needs, and no script.
+//! Both documents are files in `docs/`. The program in `openapi/` writes them from the wire types and the
+//! table of errors. The page is self-contained and has no script.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use filestore_core::api::PREFIX;
 use warp::Filter;
 use warp::reply::Response;
 
+use crate::http::base::Base;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::routes::filters::{Route, any_of, get};
@@ -26,17 +27,20 @@ pub(crate) fn routes() -> Route {
 }
 
 async fn document(call: Arc<Call>) -> Result<Response, Failure> {
-    Ok(reply::json_text(served_at(call.app.config.public_url.as_deref())))
+    Ok(reply::json_text(served_at(&call.app.base)))
 }
 
-/// Names the public URL as the server of the document.
-fn served_at(public_url: Option<&str>) -> Cow<'static, str> {
-    let Some(url) = public_url else { return DOCUMENT.into() };
-    let here = serde_json::json!(format!("{}{PREFIX}", url.trim_end_matches('/')));
-    DOCUMENT.replacen(&server(&serde_json::json!(PREFIX)), &server(&here), 1).into()
+/// Sets the public address of the API as the server in the document.
+fn served_at(base: &Base) -> Cow<'static, str> {
+    let here = base.minted(PREFIX);
+    if here == PREFIX {
+        return DOCUMENT.into();
+    }
+    let (own, here) = (serde_json::json!(PREFIX), serde_json::json!(here));
+    DOCUMENT.replacen(&server(&own), &server(&here), 1).into()
 }
 
-/// Spells the member of the document that names its server.
+/// Returns the text of the document's member for its server.
 fn server(url: &serde_json::Value) -> String {
     format!("\"url\": {url}")
 }
@@ -52,12 +56,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::routes::table::{Need, ROUTES};
+    use crate::table::{Need, ROUTES};
 
     /// Spells what a route needs as the document does.
     fn security(need: Need) -> Value {
         match need {
             Need::Nothing => json!([]),
+            Need::Key => json!([{ "key": [] }]),
             Need::Scope(scope) => json!([{ "key": [scope.as_str()] }]),
             Need::ServiceAdmin => json!([{ "key": ["admin:*"] }]),
         }
@@ -91,7 +96,8 @@ mod tests {
     #[test]
     fn the_document_names_where_it_is_served() {
         let served = |public_url| -> Value {
-            let document: Value = serde_json::from_str(&served_at(public_url)).unwrap();
+            let base = Base::of(public_url).unwrap();
+            let document: Value = serde_json::from_str(&served_at(&base)).unwrap();
             document["servers"].clone()
         };
 

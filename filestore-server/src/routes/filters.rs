@@ -1,8 +1,8 @@
-//! The filters that resources are made of: a method, its handler, and 405 for every other method.
+//! The filters of resources: a method with its handler, and 405 for every other method.
 //!
-//! A resource reads `warp::path!("files" / "batch").and(post(create))`, and with a segment for its
-//! handler `post_at(warp::path!("files" / IdSegment / "sign"), sign)`. Handlers answer through `then`,
-//! so that a refusal is a reply at once and a rejection means only "not my path".
+//! For example, a resource is `warp::path!("files" / "batch").and(post(create))`. With a segment for its
+//! handler, it is `post_at(warp::path!("files" / IdSegment / "sign"), sign)`. Handlers answer through `then`,
+//! so that a refusal is a reply at once, and a rejection means only "another path".
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::reply::Failure;
 use crate::request::call::Call;
 use crate::request::incoming::{Body, body};
 
-/// The value of `Allow` where only reading is possible.
+/// The value of `Allow` for read-only resources.
 pub(super) const READ_ONLY: &str = "GET, HEAD";
 
 /// A resource with all its methods.
-pub(super) type Route = BoxedFilter<(Response,)>;
+pub(crate) type Route = BoxedFilter<(Response,)>;
 
 /// A path that extracts one value.
 pub(super) trait At<T>:
@@ -33,33 +33,33 @@ impl<T, P> At<T> for P where
 
 /// Tries one resource after the other.
 ///
-/// As values of one type: filters within filters have types that grow with each, and the compiler
-/// walks through all of them.
+/// All resources have the same type. Otherwise the types of nested filters would grow, and slow down the
+/// compiler.
 pub(super) fn any_of<const N: usize>(resources: [Route; N]) -> Route {
     let joined = resources.into_iter().rev().reduce(|rest, one| one.or(rest).unify().boxed());
     joined.expect("at least one resource")
 }
 
-/// Extracts the call that the service around the routes has put beside the request.
+/// Extracts the call that the service has added to the request.
 pub(super) fn call() -> impl Filter<Extract = (Arc<Call>,), Error = Rejection> + Copy {
     warp::ext::get::<Arc<Call>>()
 }
 
-/// Matches GET and HEAD: HEAD works wherever GET does.
+/// Matches GET and HEAD. HEAD works wherever GET works.
 pub(super) fn get_or_head() -> impl Filter<Extract = (), Error = Rejection> + Copy {
     warp::get().or(warp::head()).unify()
 }
 
-/// Ends a resource's filters: a request that comes here has the right path and the wrong method.
-/// `allow` is the value of `Allow`.
+/// Ends a resource's filters. The remaining requests have the right path and the wrong method. `allow` is the
+/// value of `Allow`.
 pub(super) fn not_allowed(
     allow: &'static str,
 ) -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     call().map(move |call: Arc<Call>| Failure::MethodNotAllowed(allow).into_response(&call.id))
 }
 
-/// Turns the result of a handler into a reply. A request that is in no row of the table of routes is
-/// not handled: nobody has said what right it needs.
+/// Converts the result of a handler to a reply. A request without a row in the table of routes is not
+/// handled, because its required right is unknown.
 pub(super) async fn answer(
     call: Arc<Call>,
     handled: impl Future<Output = Result<Response, Failure>>,
@@ -70,7 +70,7 @@ pub(super) async fn answer(
     handled.await.unwrap_or_else(|failure| failure.into_response(&call.id))
 }
 
-/// Answers GET and HEAD with `handle`, every other method with 405.
+/// Answers GET and HEAD with `handle`, and every other method with 405.
 pub(super) fn get<H, F>(handle: H) -> impl Filter<Extract = (Response,), Error = Rejection> + Clone
 where
     H: Fn(Arc<Call>) -> F + Clone + Send,
@@ -82,8 +82,8 @@ where
     read.or(not_allowed(READ_ONLY)).unify()
 }
 
-/// Answers GET and HEAD below `path` with `handle`, which gets the segment that `path` extracts, and
-/// every other method with 405.
+/// Answers GET and HEAD below `path` with `handle`, which gets the segment from `path`. Answers every other
+/// method with 405.
 pub(super) fn get_at<T, H, F>(path: impl At<T>, handle: H) -> Route
 where
     T: Send + 'static,
@@ -98,8 +98,8 @@ where
     read.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify().boxed()
 }
 
-/// Answers POST below `path` with `handle`, which gets the segment that `path` extracts, and every
-/// other method with 405.
+/// Answers POST below `path` with `handle`, which gets the segment from `path`. Answers every other method
+/// with 405.
 pub(super) fn post_at<T, H, F>(path: impl At<T>, handle: H) -> Route
 where
     T: Send + 'static,
@@ -114,7 +114,7 @@ where
     write.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify().boxed()
 }
 
-/// Answers POST with `handle`, every other method with 405.
+/// Answers POST with `handle`, and every other method with 405.
 pub(super) fn post<H, F>(handle: H) -> impl Filter<Extract = (Response,), Error = Rejection> + Clone
 where
     H: Fn(Arc<Call>, Body) -> F + Clone + Send,
@@ -123,7 +123,7 @@ where
     warp::post().and(with_body(handle)).or(not_allowed("POST")).unify()
 }
 
-/// Answers PUT with `handle`, every other method with 405.
+/// Answers PUT with `handle`, and every other method with 405.
 pub(super) fn put<H, F>(handle: H) -> impl Filter<Extract = (Response,), Error = Rejection> + Clone
 where
     H: Fn(Arc<Call>, Body) -> F + Clone + Send,
@@ -132,7 +132,7 @@ where
     warp::put().and(with_body(handle)).or(not_allowed("PUT")).unify()
 }
 
-/// Hands the call and the body to `handle`, whatever the method is.
+/// Passes the call and the body to `handle` for every method.
 pub(super) fn with_body<H, F>(
     handle: H,
 ) -> impl Filter<Extract = (Response,), Error = Rejection> + Clone

@@ -1,4 +1,4 @@
-//! Health checks: of the process, and of the database and the storage beneath it.
+//! Health checks of the process, the database and the storage.
 
 use std::sync::Arc;
 
@@ -11,6 +11,9 @@ use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::routes::filters::{Route, any_of, get};
 
+/// The sentence of a process that answers.
+const RUNNING: &str = "filestore is running";
+
 /// Builds `/health-checks` and `/health-checks/ready`.
 pub(crate) fn routes() -> Route {
     let alive = warp::path!("health-checks").and(get(alive));
@@ -20,7 +23,7 @@ pub(crate) fn routes() -> Route {
 }
 
 async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
-    reply::ok(&HealthReply::new("ok"))
+    reply::ok(&HealthReply::new(RUNNING))
 }
 
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
@@ -38,8 +41,8 @@ async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
     if well { reply::ok(&shown) } else { reply::not_ready(&shown, &call.id) }
 }
 
-/// Shows the providers of location CLOUD. They decide nothing: an instance without them still serves all
-/// other files, and another instance would not reach them either.
+/// Shows the providers of location CLOUD. Providers do not affect the status. Without them, an instance still
+/// serves all other files, and another instance could not reach them either.
 async fn providers(call: &Call) -> Vec<ReadyProvider> {
     let all = match call.store().admin().provider_status().await {
         Ok(all) => all,
@@ -61,7 +64,8 @@ async fn providers(call: &Call) -> Vec<ReadyProvider> {
     }
 }
 
-/// Shows the last scrub to callers who may see all organizations: what it found is nobody else's affair.
+/// Shows the last scrub to callers with access to all organizations, because its findings concern all of
+/// them.
 async fn last_scrub(call: &Call) -> Option<FsckSummary> {
     if *call.caller.scope != Scope::All {
         return None;
@@ -70,7 +74,7 @@ async fn last_scrub(call: &Call) -> Option<FsckSummary> {
     checks.scrub.map(Into::into)
 }
 
-/// Describes the state of a part; the reason of a failure goes to the log.
+/// Describes the state of a part. The reason of a failure goes to the log.
 fn state(call: &Call, checked: &Result<()>, name: &str) -> String {
     match checked {
         Ok(()) => "ok".to_owned(),

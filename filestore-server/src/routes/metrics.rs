@@ -1,4 +1,4 @@
-//! `/metrics`, beside the API: what a Prometheus server reads.
+//! `/metrics`, outside the API, for a Prometheus server.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use warp::reply::Response;
 
 use crate::metrics::Format;
 use crate::reply::{self, Failure};
-use crate::request::call::{App, Call};
+use crate::request::call::Call;
 use crate::routes::filters::{Route, get};
+use crate::state::App;
 
 /// Builds `/metrics`.
 pub(crate) fn routes() -> Route {

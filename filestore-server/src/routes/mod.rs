@@ -1,10 +1,27 @@
-//! The routes: a filter for each resource, its handler beneath.
+//! The routes: a filter for each resource, with its handler.
 //!
-//! A resource's filter matches the path, then the method; another method is a 405 with `Allow`. A
-//! handler's refusal is a reply at once, so that a rejection means only "not my path". A path that no
-//! resource has is a 404.
+//! A resource's filter matches the path, then the method. Another method gets 405 with `Allow`. A handler's
+//! refusal is a reply at once, so a rejection means only "another path". An unknown path gets 404.
+//!
+//! # Three routers
+//! A request passes through up to three routers, in this order:
+//!
+//! | router | question | used for |
+//! |---|---|---|
+//! | the rows of `crate::table` | Is the method served at this path, and which right does it need? | the key check, rate limits, metrics, the audit log |
+//! | [`files::direct`] | Is this a read of a file or a variant without a body? | calling the read's handler at once |
+//! | the filters of this module | Which handler answers, and does it read a body? | every other request, 404 and 405 |
+//!
+//! The table comes first, because a caller without a key must not learn which paths exist. The table is data,
+//! so that metrics, the OpenAPI document and the reference can be compared with it. Filters do not reveal
+//! their paths. `files::direct` exists for speed: most requests are reads, and a walk through the filters
+//! would cost boxes, moves and shared counts.
+//!
+//! To add a route, add a row to the table and a filter here. `files::direct` needs no change, unless the
+//! route is a very frequent read. The tests of this module compare the table, the filters and the direct
+//! reads. The filters must answer exactly the methods in the table. A direct read must answer like the
+//! filters. A handler without a row must not answer.
 
-pub(crate) mod table;
 mod filters;
 mod path;
 mod files;
@@ -14,8 +31,13 @@ mod organizations;
 mod providers;
 mod health;
 mod description;
+mod me;
+mod root;
 mod admin;
 pub(crate) mod metrics;
+pub(crate) mod audit_line;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -23,15 +45,16 @@ pub(crate) use files::direct;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
+use crate::http::base::Base;
 use crate::reply::Failure;
-use crate::request::base::Base;
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, call};
+pub(crate) use crate::routes::filters::Route;
+use crate::routes::filters::{any_of, call};
 
-/// Builds the whole API, and `/metrics` beside it. It answers every request that carries a [`Call`],
-/// and rejects others.
+/// Creates the whole API, and `/metrics` outside it. The API answers every request with a [`Call`], and
+/// rejects all others.
 ///
-/// Paths may start with the base's prefix or not: a proxy in front may strip it or leave it.
+/// Paths can have the base's prefix, because a proxy can remove or keep it.
 pub(crate) fn routes(base: &Base) -> Route {
     let unknown = call().map(|call: Arc<Call>| Failure::UnknownPath.into_response(&call.id));
     let mut prefix = warp::any().boxed();
@@ -44,16 +67,16 @@ pub(crate) fn routes(base: &Base) -> Route {
     all().or(prefix.and(all())).unify().or(unknown).unify().boxed()
 }
 
-/// Joins the API and what is beside it.
+/// Combines the API and the routes outside it.
 fn all() -> Route {
-    api().or(metrics::routes()).unify().boxed()
+    any_of([api().boxed(), metrics::routes(), root::routes()])
 }
 
-/// Joins the resources. `/files/upload` and the like are no file ids.
+/// Combines the resources. `/files/upload` and similar paths are not file ids.
 ///
-/// Reads of files come first, in a box of their own: they are most of what is asked, and the future of
-/// a read, which warp moves a few times, is no larger than a read needs. The others are tried one after
-/// the other, each in a box: what is asked most comes first.
+/// Reads of files come first, in a separate box. Reads are the most frequent requests, and warp moves their
+/// future several times. In its own box, this future is as small as a read needs. The other resources are
+/// tried one by one, each in a box, most frequent first.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let reads = files::variant::routes().or(files::content::routes()).unify().boxed();
     let rest = any_of([
@@ -61,6 +84,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         files::upload::routes(),
         files::batch::routes(),
         files::delete::routes(),
+        files::restore::routes(),
         files::sign::routes(),
         files::receipt::routes(),
         health::routes(),
@@ -68,6 +92,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         bindings::routes(),
         sheets::routes(),
         organizations::routes(),
+        me::routes(),
         description::routes(),
         admin::routes(),
     ]);

@@ -1,4 +1,4 @@
-//! GET /storage-providers: the providers that take new files.
+//! GET /storage-providers: the providers for new files.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! GET /sheets: the variants of many files in one picture, or its map.
+//! GET /sheets: the variants of many files in one image, or their positions.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::reply::{self, Failure, NOSNIFF};
 use crate::request::call::Call;
 use crate::routes::filters::{Route, get};
 
-/// The representations of a sheet. Without a preference the first one is sent.
+/// The representations of a sheet. The first is the default.
 const TYPES: [&str; 2] = ["image/webp", "application/json"];
 
 /// Builds `/sheets`.
@@ -42,14 +42,14 @@ async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {
 
     let kind = Kind::preferred(&call.headers);
     if call.headers.contains_key(IF_NONE_MATCH) {
-        let tag = call.store().sheet_tag(&ids, size, fit, &call.caller.scope).await?;
+        let tag = call.store().serving(&call.caller.scope).sheet_tag(&ids, size, fit).await?;
         let tag = kind.tag(&tag);
         if is_current(&call.headers, &tag) {
             return tagged(reply::not_modified(), tag);
         }
     }
 
-    let sheet = call.store().sheet(&ids, size, fit, &call.caller.scope).await?;
+    let sheet = call.store().scoped(&call.caller.scope).sheet(&ids, size, fit).await?;
     let response = match kind {
         Kind::Picture => picture(&sheet),
         Kind::Map => reply::ok(&map(&call, &sheet))?,
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// Adds what caches need to know of either representation.
+/// Adds the caching headers, which are the same for both representations.
 fn tagged(mut response: Response, tag: String) -> Result<Response, Failure> {
     let headers = response.headers_mut();
     let tag =
@@ -108,13 +108,13 @@ fn size(query: &Query) -> Result<VariantSize> {
     size.map_err(|error| error.with_field("size"))
 }
 
-/// Tests whether If-Match, if there is one, allows the sheet to be sent. It compares strongly (RFC 9110
-/// section 13.1.1), so that of all conditions only `*` does, whichever weak tag the sheet has.
+/// Returns true if If-Match, if present, allows the sheet to be sent. The comparison is strong (RFC
+/// 9110 section 13.1.1), and the sheet's tags are weak, so only `*` matches.
 fn is_wanted(headers: &HeaderMap) -> bool {
     if_match_holds(headers, EntityTag::parse("W/\"\"").as_ref())
 }
 
-/// Tests whether If-None-Match names the sheet.
+/// Returns true if If-None-Match names the sheet.
 fn is_current(headers: &HeaderMap, tag: &str) -> bool {
     let Some(etag) = EntityTag::parse(tag) else { return false };
     let mut conditions = HeaderMap::new();

@@ -1,18 +1,22 @@
-//! The Unix socket over which the command line administers a running server.
+//! The Unix socket through which the command line administers a running server.
 //!
-//! Every process that may open the socket's file may do everything. So the file has mode 0600 from the
-//! moment it is visible: it is bound in a directory of mode 0700, given its mode, and renamed into
-//! place, over any socket that a crash left there. The caller holds the lock of the data directory.
+//! Every process with access to the socket's file has all rights. The file therefore has mode 0600 from the
+//! start. The socket is bound in a directory of mode 0700, gets its mode, and is then renamed into place,
+//! over any socket that a crash left. The caller holds the lock of the data directory.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
-/// Binds the socket `path`. Fails where the path is too long for a socket (about 100 bytes) and
-/// where the file system has none.
+/// Longest path that every system can bind, in bytes.
+const MAX_ADDRESS: usize = 100;
+
+/// Binds the socket `path`. Fails if the file system has no sockets. Fails also if the path is too
+/// long for a socket and the system has no `/proc`.
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     let private = path.with_file_name(".admin");
     remove(&private)?;
@@ -24,10 +28,20 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
 
 fn bind_in(private: &Path, path: &Path) -> io::Result<UnixListener> {
     let inner = private.join("s");
-    let listener = UnixListener::bind(&inner)?;
+    let directory = File::open(private)?;
+    let listener = UnixListener::bind(address(&inner, &directory))?;
     std::fs::set_permissions(&inner, Permissions::from_mode(0o600))?;
     std::fs::rename(&inner, path)?;
     Ok(listener)
+}
+
+/// Returns the path itself, or a shorter one through the open directory of the socket.
+fn address(path: &Path, directory: &File) -> PathBuf {
+    let name = path.file_name().filter(|_| path.as_os_str().len() > MAX_ADDRESS);
+    match name {
+        Some(name) => Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name),
+        None => path.to_owned(),
+    }
 }
 
 /// Removes the socket's file at the end, so that no client tries to reach a server that is gone.
@@ -67,11 +81,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_too_long_for_a_socket_is_an_error_and_leaves_nothing() {
+    async fn a_path_too_long_for_a_socket_is_bound_through_its_directory() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("x".repeat(120));
         std::fs::create_dir(&deep).unwrap();
-        assert!(bind(&deep.join("admin.sock")).is_err());
-        assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0);
+        let path = deep.join("admin.sock");
+        assert!(UnixStream::connect(&path).await.is_err(), "the path itself is too long");
+
+        let bound = bind(&path);
+        if !Path::new("/proc/self/fd").exists() {
+            assert!(bound.is_err());
+            assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "it leaves nothing");
+            return;
+        }
+        let _listener = bound.unwrap();
+        let open = File::open(&deep).unwrap();
+        UnixStream::connect(address(&path, &open)).await.unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 1);
     }
 }

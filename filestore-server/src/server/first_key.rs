@@ -1,4 +1,4 @@
-//! The first key, where no command line can make it: from its hash in the configuration.
+//! Creates the first key from its hash in the configuration, for installations without a command line.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use filestore_core::keys::{KeyDigest, KeyScope, NewKey};
 use filestore_core::{FileStore, Scope};
 
 use super::StartError;
-use crate::config::{Auth, Config};
+use crate::config::Config;
 
-/// Makes the first key of a store that never had one, if the configuration has a hash for it. Refuses a
-/// configuration that asks for no keys beside keys.
+/// Creates the first key of a store that never had a key, if the configuration has a hash for it. Refuses a
+/// configuration without key checks if there are keys.
 pub(super) async fn adopt(config: &Config, store: &FileStore) -> Result<(), StartError> {
     if let Some(digest) = hash(config)? {
         let new = NewKey::new("first", Scope::All, [KeyScope::Admin]);
@@ -19,14 +19,11 @@ pub(super) async fn adopt(config: &Config, store: &FileStore) -> Result<(), Star
             tracing::debug!("there are keys: the configured hash is not looked at");
         }
     }
-
-    if config.auth == Auth::None && store.keys().exist() {
-        return Err(StartError::KeysBesideNone);
-    }
     Ok(())
 }
 
-fn hash(config: &Config) -> Result<Option<KeyDigest>, StartError> {
+/// Reads the hash of the first key; `None` if the configuration has none.
+pub(super) fn hash(config: &Config) -> Result<Option<KeyDigest>, StartError> {
     if config.first_key_hash.is_some() {
         return Ok(config.first_key_hash);
     }
@@ -39,7 +36,7 @@ fn hash(config: &Config) -> Result<Option<KeyDigest>, StartError> {
     parsed.map(Some).map_err(|problem| StartError::FirstKey { path: path.clone(), problem })
 }
 
-/// Writes the command that makes the first key of a data directory.
+/// Returns the command that creates the first key of a data directory.
 pub(super) fn command(data_dir: &Path) -> String {
     let dir = data_dir.display();
     format!("`filestore --data-dir {dir} key create --org '*' --scope admin`")

@@ -1,4 +1,4 @@
-//! The metrics on an address of their own, which asks for no key and serves nothing else.
+//! A separate address for the metrics. The address needs no key and serves nothing else.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use warp::reply::Response;
 
 use crate::listen::{Options, RequestBody};
 use crate::reply::{Failure, RequestId, X_REQUEST_ID};
-use crate::request::call::App;
 use crate::routes::metrics::exposed;
+use crate::service::FileService;
 
 /// The only path.
 const PATH: &str = "/metrics";
 
-/// Connections at one time: a few scrapers, and whoever looks by hand.
+/// The maximum number of connections: a few scrapers, and occasional manual requests.
 const MAX_CONNECTIONS: usize = 32;
 
-/// The longest silence of a scraper: connections are few.
+/// The maximum silence of a scraper. The limit is short, because connections are few.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limits connections to what scrapers need.
+/// Limits connections to the needs of scrapers.
 pub(super) fn options(options: Options) -> Options {
     Options {
         max_connections: MAX_CONNECTIONS,
@@ -33,9 +33,9 @@ pub(super) fn options(options: Options) -> Options {
     }
 }
 
-/// Makes the service that answers `GET /metrics` with the metrics of `app`.
+/// Creates the service that answers `GET /metrics` with the metrics of `files`.
 pub(super) fn service(
-    app: Arc<App>,
+    files: FileService,
 ) -> impl Service<
     Request<RequestBody>,
     Response = Response,
@@ -45,7 +45,7 @@ pub(super) fn service(
 + Send
 + 'static {
     service_fn(move |request: Request<RequestBody>| {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(files.app());
         async move {
             let id = RequestId::fresh();
             let mut response = if let Some(failure) = refusal(&request) {

@@ -1,42 +1,37 @@
-//! A running server: the store, the sockets, the workers, from start to stop.
+//! A running server: the store, the sockets and the workers, from start to stop.
 
 mod admin_socket;
-pub(crate) mod cors;
-mod dispatch;
+mod checks;
+mod exposure;
 mod first_key;
-mod gate;
-pub(crate) mod guard;
-pub(crate) mod limiter;
 mod metrics_address;
 mod reload;
-pub(crate) mod shared_check;
-mod shared_limits;
+mod start_error;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::admin::CheckOutcome;
 use filestore_core::{Durability, FileStore, StoreConfig, Workers};
-use thiserror::Error;
+use http::Request;
+use hyper::service::{Service as HyperService, service_fn};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
+use warp::reply::Response;
 
-use self::guard::Guard;
-use self::limiter::Limits;
-use self::shared_check::SharedCheck;
-use crate::audit::Audit;
-use crate::config::{Auth, Config, ConfigError};
-use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
-use crate::metrics::Metrics;
-use crate::request::base::{BadPublicUrl, Base};
-use crate::request::call::App;
+use self::checks::HaveKeys;
+pub use self::start_error::StartError;
+use crate::config::{Config, ServiceOptions};
+use crate::listen::{self, DescriptorBudget, Listener, Options, RequestBody, Shares, Tls};
+use crate::service::{Connection, FileService, Prepared};
 
-/// A running server. Dropping it stops accepting; [`stop`](Self::stop) waits until all is done.
+/// A running server. Dropping it stops accepting. [`stop`](Self::stop) waits until all work is done.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), filestore_server::StartError> {
@@ -56,169 +51,66 @@ pub struct Server {
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
-    /// The task that tells other servers of uses of limits.
-    sharing: JoinSet<()>,
-    /// The checks of providers, dropped with the server: a stop does not wait for a silent provider.
+    /// The provider tests. The tests are dropped with the server, so that a stop does not wait for a silent
+    /// provider.
     probes: JoinSet<()>,
     admin_socket: Option<PathBuf>,
     tls: Option<Tls>,
-    app: Arc<App>,
+    config: Config,
+    service: FileService,
 }
 
-/// The least time of the workers at a stop, even if the requests took the whole grace period.
+/// The minimum time for the workers during a stop, even if the requests used the whole grace period.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Reasons why a server did not start.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The public URL cannot be used.
-    #[error(transparent)]
-    PublicUrl(#[from] BadPublicUrl),
-    /// Others could reach the server, which has no keys to ask for.
-    #[error(
-        "refusing to listen on {address} without keys: everybody who can reach it could read and delete all \
-         files; make the first key with {}, or say --insecure-no-auth if something in front authenticates",
-        first_key::command(.data_dir)
-    )]
-    Exposed {
-        /// The address to listen on.
-        address: SocketAddr,
-        /// The data directory that has no keys.
-        data_dir: PathBuf,
-    },
-    /// A public URL leads others to the server, which has no keys to ask for.
-    #[error(
-        "refusing to be published as {url} without keys: everybody who can reach it could read and delete \
-         all files; make the first key with {}, or say --insecure-no-auth if something in front authenticates",
-        first_key::command(.data_dir)
-    )]
-    Published {
-        /// The public URL.
-        url: String,
-        /// The data directory that has no keys.
-        data_dir: PathBuf,
-    },
-    /// The configuration asks for no keys, and there are some.
-    #[error("auth = \"none\" while there are keys: remove it, as a server with keys asks for them")]
-    KeysBesideNone,
-    /// The file with the hash of the first key cannot be used.
-    #[error("the configuration is invalid: first_key_hash_file {}: {problem}", .path.display())]
-    FirstKey {
-        /// The path of the file.
-        path: PathBuf,
-        /// The reason why it cannot be used.
-        problem: String,
-    },
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
-    Bind {
-        /// The address to listen on.
-        address: SocketAddr,
-        /// The refusal of the operating system.
-        source: io::Error,
-    },
-    /// The certificate or the key of TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] BadTlsFiles),
-    /// The configuration of a provider cannot be used.
-    #[error("the configuration is invalid: {}", .0.chain())]
-    Providers(filestore_core::Error),
-    /// The audit log cannot be opened.
-    #[error("cannot open the audit log {}: {source}", path.display())]
-    AuditLog {
-        /// The file that is configured.
-        path: PathBuf,
-        /// The refusal of the operating system.
-        source: io::Error,
-    },
-    /// The store cannot be opened.
-    #[error("cannot open the data directory: {}", .0.chain())]
-    Store(#[from] filestore_core::Error),
-}
-
-impl StartError {
-    /// Tests whether the configuration is at fault rather than the machine.
-    pub fn is_usage(&self) -> bool {
-        match self {
-            Self::Config(_)
-            | Self::PublicUrl(_)
-            | Self::Exposed { .. }
-            | Self::Published { .. }
-            | Self::KeysBesideNone
-            | Self::FirstKey { .. }
-            | Self::Tls(_)
-            | Self::Providers(_) => true,
-            Self::Bind { .. } | Self::AuditLog { .. } | Self::Store(_) => false,
-        }
-    }
-}
-
 impl Server {
-    /// Binds the address, opens the store (which completes or discards work that a crash interrupted),
-    /// starts the workers, and accepts connections.
+    /// Opens the store, which completes or discards work that a crash interrupted. Then binds the address,
+    /// starts the workers, and accepts connections. If other machines or accounts could reach a server
+    /// without keys, the call fails before it binds the address.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::check_config(&config)?;
-        let base = Base::of(config.public_url.as_deref())?;
-        let tls = config.tls.as_ref().map(Tls::open).transpose()?;
+        let tls = checks::refuse(&config)?;
+        checks::warn_of_missing(&config);
 
-        let (listener, address) = bind(config.listen)
-            .await
-            .map_err(|source| StartError::Bind { address: config.listen, source })?;
         let wanted = config.http.max_connections;
         let config = within_descriptors(config);
-        warn_of_descriptors(wanted, config.http.max_connections);
-        let metrics_listener = bind_metrics(config.metrics_listen).await?;
-        let audit = open_audit_log(config.audit_log.as_deref())?;
-        let store =
-            FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
+        tell_of_descriptors(wanted, config.http.max_connections);
+        let prepared = Prepared::of(ServiceOptions::from(&config))?;
+        let store = checks::builder(&config).open().await?;
         warn_of_risks(&config.store);
-        first_key::adopt(&config, &store).await?;
-        if config.auth != Auth::Keys && !store.keys().exist() {
-            guard::check_exposure(&config)?;
-        }
+        let ((listener, address), metrics_listener) = match take_addresses(&config, &store).await {
+            Ok(taken) => taken,
+            Err(refused) => {
+                store.close().await;
+                return Err(refused);
+            }
+        };
 
         let options = config.http;
         let shares =
             Shares::new(options.max_connections_per_address, config.trusted_proxies.clone());
-        let check_providers = config.check_providers;
-        let guard = Guard::of(&config);
-        let metrics = Metrics::new();
-        let limits = Limits::default();
-        limits.set(&config.rate_limits);
-        let app = Arc::new(App {
-            store: store.clone(),
-            config,
-            base,
-            guard,
-            metrics,
-            audit,
-            limits,
-            readiness: SharedCheck::default(),
-        });
+        let service = prepared.over(store.clone());
+        if let Some(tls) = &tls {
+            service.app().metrics.show_certificate(tls.clone());
+        }
 
         let (stopping, stopped) = watch::channel(false);
         let listener = match &tls {
             Some(tls) => Listener::Tls(listener, tls.clone()),
             None => listener.into(),
         };
-        let mut accepting = vec![accept(listener, &app, options, &shares, stopped.clone())];
+        let mut accepting = vec![accept(listener, &service, options, &shares, stopped.clone())];
         let admin_socket = bind_admin_socket(&store);
         let admin_socket = admin_socket.map(|(listener, path)| {
-            accepting.push(accept(listener, &app, options, &shares, stopped.clone()));
+            accepting.push(accept(listener, &service, options, &shares, stopped.clone()));
             path
         });
         let metrics_address = metrics_listener.map(|(listener, address)| {
-            accepting.push(accept_scrapes(listener, &app, options, stopped));
+            accepting.push(accept_scrapes(listener, &service, options, stopped));
             address
         });
 
         let workers = Workers::start(&store);
-        let sharing = shared_limits::share(&store, &app);
-        let probes = if check_providers { probe_providers(&store) } else { JoinSet::new() };
+        let probes = if config.check_providers { probe_providers(&store) } else { JoinSet::new() };
 
         Ok(Self {
             store,
@@ -227,25 +119,25 @@ impl Server {
             stopping,
             accepting,
             workers,
-            sharing,
             probes,
             admin_socket,
             tls,
-            app,
+            config,
+            service,
         })
     }
 
-    /// Returns the address of the server; with port 0 configured, the port is the one it got.
+    /// Returns the address of the server. If port 0 is configured, the address contains the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the address on which the metrics ask for no key, if one is configured.
+    /// Returns the address on which the metrics need no key, if configured.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
         self.metrics_address
     }
 
-    /// Returns the URL of the server, without a slash at the end.
+    /// Returns the URL of the server, without a trailing slash.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
@@ -256,10 +148,10 @@ impl Server {
         &self.store
     }
 
-    /// Stops accepting, lets running requests finish ([`Options::grace`]), stops the workers between
-    /// two pieces of work, and closes the store.
+    /// Stops accepting, lets running requests finish ([`Options::grace`]), stops the workers between two
+    /// pieces of work, and closes the store.
     pub async fn stop(self) {
-        let end = Instant::now() + self.app.config.http.grace;
+        let end = Instant::now() + self.config.http.grace;
         self.stopping.send_replace(true);
         // Their clients receive the report before the grace period is over.
         self.store.admin().migrate_stop_all();
@@ -273,7 +165,8 @@ impl Server {
             }
         }
 
-        drop((self.sharing, self.probes));
+        self.service.end_sharing();
+        drop(self.probes);
         self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;
         if let Some(path) = &self.admin_socket {
             admin_socket::unlink(path);
@@ -282,15 +175,32 @@ impl Server {
     }
 }
 
+/// Binds the addresses, unless others would reach a server without keys there. This check comes first, so
+/// that it is reported even if an address is in use.
+async fn take_addresses(
+    config: &Config,
+    store: &FileStore,
+) -> Result<(Bound, Option<Bound>), StartError> {
+    first_key::adopt(config, store).await?;
+    let keys = if store.keys().exist() { HaveKeys::Yes } else { HaveKeys::No };
+    checks::access(config, keys)?;
+
+    let address = config.listen;
+    let bound = bind(address).await.map_err(|source| StartError::Bind { address, source })?;
+    Ok((bound, bind_metrics(config.metrics_listen).await?))
+}
+
+/// A listener, and its address.
+type Bound = (TcpListener, SocketAddr);
+
 async fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     Ok((listener, address))
 }
 
-/// Lowers the numbers of connections, of uploads with open files, and of files that stay open, to what the process's limit of
-/// descriptors leaves room for. The limit itself is the process's own to raise
-/// ([`listen::raise_descriptor_limit`]).
+/// Reduces the limits of connections, uploads with open files, and files kept open. The sum then fits the
+/// process's descriptor limit. The process itself can raise the limit ([`listen::raise_descriptor_limit`]).
 fn within_descriptors(mut config: Config) -> Config {
     let limit = listen::descriptor_limit();
     let limits = &mut config.store.limits;
@@ -303,52 +213,84 @@ fn within_descriptors(mut config: Config) -> Config {
     config
 }
 
-/// Warns if the limit of open files allows fewer connections than were `wanted`.
-fn warn_of_descriptors(wanted: usize, connections: usize) {
-    if connections < wanted {
-        let limit = listen::descriptor_limit();
+/// The connections at one time that are enough for most servers. A limit of 1024 open files leaves about 300.
+const AMPLE: usize = 1000;
+
+/// Says that the limit of open files allows fewer connections than were `wanted`. That is a warning if few are left,
+/// or if the operator asked for a number of their own.
+fn tell_of_descriptors(wanted: usize, connections: usize) {
+    if connections >= wanted {
+        return;
+    }
+    let limit = listen::descriptor_limit();
+    let is_default = wanted == Options::default().max_connections;
+    if is_default && connections >= AMPLE {
+        tracing::info!(
+            limit,
+            "at most {connections} connections at the same time, because of the limit of open files"
+        );
+    } else {
         tracing::warn!(
             limit,
-            connections,
             wanted,
-            "the limit of open files allows fewer connections"
+            "at most {connections} connections at the same time, because of the limit of open files: raise it with \
+             `ulimit -n` or LimitNOFILE="
         );
     }
 }
 
-/// Warns of settings that are allowed and give up a promise.
+/// Warns about settings that give up a guarantee.
 fn warn_of_risks(config: &StoreConfig) {
     if config.durability == Durability::Process {
         tracing::warn!("durability is \"process\": acknowledged files do not survive a power loss");
     }
     if !config.providers.is_empty() && config.blob_grace < config.presign_ttl {
         tracing::warn!(
-            "blob_grace_secs is less than presign_ttl_secs: URLs may outlive what they lead to"
+            "blob_grace_secs is less than presign_ttl_secs: signed URLs can outlive their files"
         );
     }
 }
 
 fn accept(
     listener: Listener,
-    app: &Arc<App>,
+    service: &FileService,
     options: Options,
     shares: &Arc<Shares>,
     stopped: watch::Receiver<bool>,
 ) -> JoinHandle<usize> {
-    let service = dispatch::service(Arc::clone(app));
-    let (shares, traffic) = (Arc::clone(shares), Arc::clone(&app.metrics.traffic));
+    let traffic = Arc::clone(&service.app().metrics.traffic);
+    let (service, shares) = (answering(service.clone()), Arc::clone(shares));
     let over = is_over(stopped);
     tokio::spawn(listen::serve_counted(listener, service, options, shares, traffic, over))
 }
 
-/// Serves the metrics alone. Scrapes are not counted among the requests of clients.
+/// Answers the requests of our own listener, which reports their connection itself.
+fn answering(
+    service: FileService,
+) -> impl HyperService<
+    Request<RequestBody>,
+    Response = Response,
+    Error = Infallible,
+    Future: Future<Output = Result<Response, Infallible>> + Send + 'static,
+> + Clone
++ Send
++ 'static {
+    service_fn(move |request: Request<RequestBody>| {
+        let body = request.body();
+        let connection = Connection { peer: Some(body.peer()), takes_files: body.takes_files() };
+        let reply = service.answer(request, connection);
+        async move { Ok(reply.await) }
+    })
+}
+
+/// Serves only the metrics. Scrapes are not counted as requests of clients.
 fn accept_scrapes(
     listener: TcpListener,
-    app: &Arc<App>,
+    service: &FileService,
     options: Options,
     stopped: watch::Receiver<bool>,
 ) -> JoinHandle<usize> {
-    let service = metrics_address::service(Arc::clone(app));
+    let service = metrics_address::service(service.clone());
     let options = metrics_address::options(options);
     tokio::spawn(listen::serve(listener.into(), service, options, is_over(stopped)))
 }
@@ -363,19 +305,15 @@ async fn bind_metrics(
     address: Option<SocketAddr>,
 ) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
     let Some(address) = address else { return Ok(None) };
+    if !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(%address, "metrics_listen asks for no key: let only the monitoring reach it");
+    }
     let bound = bind(address).await.map_err(|source| StartError::Bind { address, source })?;
     Ok(Some(bound))
 }
 
-fn open_audit_log(path: Option<&Path>) -> Result<Audit, StartError> {
-    Audit::open(path).map_err(|source| StartError::AuditLog {
-        path: path.map(Path::to_owned).unwrap_or_default(),
-        source,
-    })
-}
-
-/// Checks the active providers in the background. A provider that fails is a warning in the log: files
-/// at other places can be served all the same.
+/// Tests the active providers in the background. A failing provider causes a warning, because files at other
+/// places can still be served.
 fn probe_providers(store: &FileStore) -> JoinSet<()> {
     let mut probes = JoinSet::new();
 
@@ -402,8 +340,8 @@ fn probe_providers(store: &FileStore) -> JoinSet<()> {
     probes
 }
 
-/// Binds the admin socket. Serving files matters more than administration by socket: a failure is a
-/// warning.
+/// Binds the admin socket. A failure causes a warning, because serving files is more important than the
+/// socket.
 fn bind_admin_socket(store: &FileStore) -> Option<(Listener, PathBuf)> {
     let path = store.data_dir().admin_socket();
     match admin_socket::bind(&path) {

@@ -1,32 +1,20 @@
-//! Taking a changed configuration into use without a restart.
+//! Applies a changed configuration without a restart.
 
-use filestore_core::config::ProviderRegistry;
-
+use super::checks::{refuse, warn_of_missing};
 use super::{Server, StartError, probe_providers, within_descriptors};
 use crate::config::Config;
-use crate::listen::Tls;
-use crate::request::base::Base;
 
 impl Server {
-    /// Checks a configuration as far as that is possible without its data directory, its address and
-    /// its providers' answers.
-    pub fn check_config(config: &Config) -> Result<(), StartError> {
-        config.check()?;
-        Base::of(config.public_url.as_deref())?;
-        config.tls.as_ref().map(Tls::open).transpose()?;
-        ProviderRegistry::open(&config.store.providers).map_err(StartError::Providers)?;
-        Ok(())
-    }
-
     /// Takes what `config` changed into use: the store's limits, lifetimes and quota, the scrub and the
     /// destinations of backups, limits of requests, providers, secrets that sign URLs, and the certificate and
     /// key of TLS. Requests under way end as they began.
     ///
-    /// A configuration that cannot be used changes nothing, and the error says why. The rest (addresses,
-    /// access, timeouts of connections, durability, caches) keeps its value until a restart, and the log
-    /// names it.
+    /// An invalid configuration changes nothing, and the error contains the reason. Other settings
+    /// (addresses, access, connection timeouts, durability, caches) keep their values until a restart, and
+    /// the log names them.
     pub async fn reload(&mut self, config: Config) -> Result<(), StartError> {
-        Self::check_config(&config)?;
+        refuse(&config)?;
+        warn_of_missing(&config);
         let config = within_descriptors(config);
         let check_providers = config.check_providers;
 
@@ -34,9 +22,9 @@ impl Server {
         if let (Some(tls), Some(files)) = (&self.tls, &config.tls) {
             tls.reload(files)?;
         }
-        let of_the_server = waiting(&self.app.config, &config);
+        let of_the_server = waiting(&self.config, &config);
         let reloaded = self.store.reload(config.store).await?;
-        self.app.limits.set(&config.rate_limits);
+        self.service.set_rate_limits(&config.rate_limits);
         self.workers.refresh(&self.store);
 
         if check_providers {
@@ -49,7 +37,7 @@ impl Server {
     }
 }
 
-/// Lists the keys of the server's own part that differ, and are read at the start only.
+/// Lists changed keys of the server's own part that are read only at startup.
 fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let keys = [
         ("listen", old.listen != new.listen),

@@ -1,4 +1,4 @@
-//! A server with converters, and the launcher by itself.
+//! A server with converters.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use filestore_core::api::{FileRecord, Problem};
 use reqwest::multipart::{Form, Part};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::support;
 
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_filestore-server");
+const BINARY: &str = env!("CARGO_BIN_EXE_filestore-server");
 
 /// Bytes that show no type, so that the type which the upload gives them counts.
 pub(crate) const NO_TYPE: &[u8] = b"\x01\x02\x00 no picture \xFF\xFE";
@@ -94,8 +94,12 @@ impl Bench {
     }
 
     pub(crate) async fn upload(&self, name: &str, bytes: &[u8]) -> String {
+        self.upload_of("7", name, bytes).await
+    }
+
+    pub(crate) async fn upload_of(&self, organization: &str, name: &str, bytes: &[u8]) -> String {
         let form = Form::new()
-            .text("organization_id", "7")
+            .text("organization_id", organization.to_owned())
             .text("sub_system", "s")
             .text("mime_type", format!("application/x-{name}"))
             .part("file", Part::bytes(bytes.to_vec()).file_name("file"));
@@ -148,39 +152,11 @@ pub(crate) fn processes_with(word: &str) -> usize {
 
 /// Waits until no process has `word` among its arguments: killed ones take a moment to end.
 pub(crate) fn none_is_left(word: &str, after: &str) {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + crate::hang::HANG;
     while processes_with(word) > 0 {
         assert!(Instant::now() < until, "processes of {after} are left");
         std::thread::yield_now();
     }
-}
-
-/// Prepares the launcher of `program` in the directory `work`.
-pub(crate) fn launcher(work: &Path, without: &[&str], program: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
-    command.args(["sandbox-exec", "--tied", "--work"]).arg(work);
-    command.args(["--cpu", "5", "--memory", "1000000000", "--file", "1000000", "--open", "32"]);
-    for what in without {
-        command.args(["--without", what]);
-    }
-    command.arg("--").args(program).current_dir(work).stdin(Stdio::piped());
-    command
-}
-
-/// Runs a script within the launcher, in a directory of its own.
-pub(crate) fn launched(without: &[&str], script: &str) -> Output {
-    launched_program(without, &["/bin/bash", "-c", script])
-}
-
-/// Runs a program within the launcher, in a directory of its own.
-pub(crate) fn launched_program(without: &[&str], program: &[&str]) -> Output {
-    let work = tempfile::tempdir().unwrap();
-    let mut command = launcher(work.path(), without, program);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let tie = child.stdin.take();
-    let output = child.wait_with_output().unwrap();
-    drop(tie);
-    output
 }
 
 pub(crate) fn said(output: &Output) -> String {
@@ -201,7 +177,7 @@ pub(crate) fn is_out_of_reach() -> bool {
 }
 
 /// Tells if this machine lets the launcher have `what`.
-pub(crate) fn has(what: &str) -> bool {
+fn has(what: &str) -> bool {
     let probe = Command::new(BINARY).args(["sandbox-exec", "--probe"]).output().unwrap();
     let probe = said(&probe);
     assert!(probe.contains("seccomp: yes"), "{probe}");

@@ -5,20 +5,17 @@
 
 mod attacks;
 mod bench;
+#[path = "../support/hang.rs"]
+mod hang;
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
-use std::net::TcpListener;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use filestore_core::api::{Problem, VariantCacheReport};
 
-use crate::bench::{
-    BINARY, Bench, LONG, NO_TYPE, has, is_out_of_reach, launched, none_is_left, picture, said,
-    size_of,
-};
+use crate::bench::{Bench, LONG, NO_TYPE, is_out_of_reach, none_is_left, picture, size_of};
 
 #[tokio::test]
 async fn a_file_of_another_kind_has_variants_through_its_converter() {
@@ -56,7 +53,7 @@ async fn a_file_of_another_kind_has_variants_through_its_converter() {
 
     // In advance, without a request.
     let url = format!("{}/api/v1/admin/variants/status", bench.url);
-    let until = Instant::now() + Duration::from_mins(1);
+    let until = Instant::now() + hang::HANG;
     loop {
         let report = bench.client.get(&url).send().await.unwrap();
         let report: VariantCacheReport = report.json().await.unwrap();
@@ -93,7 +90,7 @@ async fn whatever_goes_wrong_in_a_converter_is_one_refusal_and_no_neighbours_tro
         ("good", "cp \"$own/picture.png\" \"$2\""),
     ];
     let limits =
-        "timeout_secs = 3\ncpu_secs = 1\nmax_output_bytes = 1000000\nmax_input_bytes = 1000";
+        "timeout_secs = 10\ncpu_secs = 1\nmax_output_bytes = 1000000\nmax_input_bytes = 1000";
     let bench = Bench::start(&scripts, limits);
     let neighbour = bench.upload("neighbour", &picture(400, 300)).await;
 
@@ -125,55 +122,52 @@ async fn whatever_goes_wrong_in_a_converter_is_one_refusal_and_no_neighbours_tro
     assert_eq!(bench.variant(&id, 200).await.status(), 200);
 }
 
-#[test]
-fn a_converter_cannot_leave_its_sandbox_with_or_without_each_of_its_walls() {
-    if is_out_of_reach() {
-        return;
+/// Asks for the previews of many slow files of one organization, until it has all turns and places.
+async fn ask_for_all_places(bench: &Bench) -> Vec<tokio::task::JoinHandle<reqwest::StatusCode>> {
+    let mut asked = Vec::new();
+    for number in 0..34_u8 {
+        // Each its own bytes: one run serves all who ask for the same.
+        let id = bench.upload("slow", &[b"\x01\x02\x00 slow ", &[number][..]].concat()).await;
+        let url = format!("{}/api/v1/files/{id}/200/200", bench.url);
+        let request = bench.client.get(url);
+        asked.push(tokio::spawn(async move { request.send().await.unwrap().status() }));
     }
-
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let reach = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
-    let outside = Command::new("/bin/bash").args(["-c", &reach]).output().unwrap();
-    assert_eq!(said(&outside), "reached", "the network is there for others");
-
-    let (namespaces, landlock) = (has("namespaces"), has("Landlock"));
-    for without in [&[][..], &["namespaces"], &["landlock"]] {
-        let has_namespaces = namespaces && !without.contains(&"namespaces");
-        if !landlock || without.contains(&"landlock") {
-            let bare = launched(without, "echo ran");
-            assert_eq!((bare.status.code(), said(&bare).contains("ran")), (Some(125), false));
-            continue;
-        }
-
-        assert!(!said(&launched(without, &reach)).contains("reached"), "{without:?}");
-        let own_session = launched(without, "(setsid true) && echo left");
-        assert!(!said(&own_session).contains("left"), "{without:?}: {}", said(&own_session));
-        assert_eq!(said(&launched(without, "ulimit -n; ulimit -t; ulimit -c")), "32\n5\n0");
-        let pid = said(&launched(without, "echo $$"));
-        assert_eq!(pid == "1", has_namespaces, "{without:?}: {pid}");
-        let read = said(&launched(without, "read -r line < /etc/passwd && echo \"$line\""));
-        assert!(read.contains("denied"), "{without:?}: {read}");
-        assert_eq!(said(&launched(without, "echo x > own && cat own")), "x");
-    }
+    asked
 }
 
-#[test]
-fn the_launcher_ends_as_its_program_does() {
+#[tokio::test]
+async fn previews_of_one_organization_leave_turns_and_places_to_those_of_others() {
     if is_out_of_reach() {
         return;
     }
 
-    for (script, code) in
-        [("exit 0", 0), ("exit 7", 7), ("head -c 2000000 /dev/zero > f; exit $?", 153)]
-    {
-        let ended = launched(&[], script);
-        let code_of_shell = ended.status.code();
-        assert_eq!(code_of_shell, Some(code), "{script}: {}", said(&ended));
+    let slow = "while [ ! -e \"$own/go\" ]; do :; done; cp \"$own/picture.png\" \"$2\"";
+    let bench = Bench::start(&[("slow", slow)], "timeout_secs = 4\ncpu_secs = 60");
+    let greedy = ask_for_all_places(&bench).await;
+
+    // All turns and places are taken, for two runs of 4 s each; others find a place at once, and are next.
+    let mut others = Vec::new();
+    for organization in ["8", "9"] {
+        let same = [b"\x01\x02\x00 slow ", &[0][..]].concat();
+        let id = bench.upload_of(organization, "slow", &same).await;
+        let url = format!("{}/api/v1/files/{id}/200/200", bench.url);
+        let request = bench.client.get(url);
+        others.push(tokio::spawn(async move { request.send().await.unwrap().status() }));
     }
-    let missing = Command::new(BINARY)
-        .args(["sandbox-exec", "--work", "/tmp", "--", "no-such-program-anywhere"])
-        .output()
-        .unwrap();
-    assert_eq!(missing.status.code(), Some(127), "{}", said(&missing));
+    let until = Instant::now() + hang::HANG;
+    while !greedy.iter().any(tokio::task::JoinHandle::is_finished) {
+        assert!(Instant::now() < until, "no run ends");
+        tokio::task::yield_now().await;
+    }
+    fs::write(bench.directory.path().join("pictures/go"), "").unwrap();
+    for theirs in others {
+        assert_eq!(theirs.await.unwrap(), 200);
+    }
+    let mut refused = 0;
+    for own in greedy {
+        let status = own.await.unwrap();
+        assert!(matches!(status.as_u16(), 200 | 422 | 503), "{status}");
+        refused += usize::from(status == 503);
+    }
+    assert!(refused > 0, "two lost their places");
 }

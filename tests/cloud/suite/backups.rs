@@ -70,7 +70,8 @@ pub(crate) async fn a_snapshot_is_made_verified_restored_and_pruned(one: &Remote
     assert_eq!((restored.restored, restored.failed), (4, 0));
     let copy = FileStore::open(&into).await.unwrap();
     for (id, bytes) in &files {
-        let stored = copy.read(id.parse().unwrap(), &filestore_core::Scope::All).await.unwrap();
+        let stored =
+            copy.scoped(&filestore_core::Scope::All).read(id.parse().unwrap()).await.unwrap();
         assert!(stored == bytes[..], "{id}");
     }
     copy.close().await;
@@ -154,7 +155,7 @@ pub(crate) async fn files_at_one_provider_are_saved_at_another(one: &Remote, two
     assert_eq!((back.restored, back.failed), (1, 0));
     assert!(read(&server, &through).await == noise(1, 6 << 20));
 
-    let receipt = server.store().receipts();
-    let gone = receipt.get(beside.parse().unwrap(), &filestore_core::Scope::All).await.unwrap();
+    let files = server.store().scoped(&filestore_core::Scope::All);
+    let gone = files.receipt(beside.parse().unwrap()).await.unwrap();
     assert_eq!(gone.receipt.backups[0].snapshots[0].id, made.snapshot.id);
 }

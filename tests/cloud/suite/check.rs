@@ -1,6 +1,7 @@
 //! Trying a provider out.
 
-use filestore_core::storage::{CheckOutcome, ProviderRegistry};
+use filestore_core::admin::CheckOutcome;
+use filestore_core::config::ProviderRegistry;
 use filestore_workspace::Remote;
 
 pub(crate) async fn a_check_finds_the_provider_sound(one: &Remote, _two: &Remote) {

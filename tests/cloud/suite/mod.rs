@@ -13,10 +13,9 @@ pub(crate) mod backend;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::domain::report::{PurgeReport, SyncReport};
-use filestore_core::worker::NoProgress;
+use filestore_core::admin::{NoProgress, PurgeReport, SyncReport};
 use filestore_server::Config;
-use filestore_workspace::{Remote, TestServer, eventually_within};
+use filestore_workspace::{Remote, TestServer, eventually};
 
 /// Makes a test of each function of the suite. `$make` gives a future of two remotes and whatever must
 /// outlive them.
@@ -47,6 +46,7 @@ macro_rules! provider_suite {
                 any_name_and_type_survive_the_redirect,
                 a_presigned_url_carries_any_name,
                 a_type_with_blanks_in_a_row_is_stored,
+                a_type_leaves_for_and_from_a_provider_in_one_form,
                 an_edited_file_is_redirected_to_its_new_name_and_type,
                 conditions_are_ignored_on_redirects,
                 variants_of_a_cloud_file_are_made_here,
@@ -114,7 +114,7 @@ pub(crate) async fn sync_all(server: &TestServer) -> SyncReport {
 /// not be asked for while it was out, is tried again after its pause.
 pub(crate) async fn sweep(server: &TestServer) -> PurgeReport {
     let mut total = PurgeReport::default();
-    eventually_within(Duration::from_mins(2), "nothing is left to purge", async || {
+    eventually("nothing is left to purge", async || {
         let report = server.store().admin().purge(&NoProgress).await.expect("a run");
         total.purged += report.purged;
         for (provider, count) in report.removed_at {

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::domain::report::MigrateReport;
-use filestore_core::worker::NoProgress;
-use filestore_core::worker::migrate::MigrateOptions;
+use filestore_core::ProviderCode;
+use filestore_core::admin::{MigrateOptions, MigrateReport, NoProgress};
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::{Remote, TestServer, sha256_hex};
 

@@ -5,11 +5,7 @@ use std::time::Duration;
 
 use filestore_core::admin::{FindingKind, FsckMode, FsckOptions, FsckReport, NoProgress};
 use filestore_core::bindings::NewBinding;
-use filestore_core::domain::clock::{ManualClock, Timestamp};
-use filestore_core::domain::config::StoreConfig;
-use filestore_core::domain::id::BlobId;
-use filestore_core::domain::path::BlobKey;
-use filestore_core::{FileStore, NewUpload};
+use filestore_core::{BlobId, BlobKey, FileStore, ManualClock, NewUpload, StoreConfig, Timestamp};
 use filestore_workspace::{Remote, eventually};
 
 pub(crate) const A_DAY_AND_MORE: Duration = Duration::from_hours(25);

@@ -1,7 +1,8 @@
-// What Chromium does with uploaded files. Arguments: URL of the server, a directory with film.mp4 to work
-// in, the program.
+// What Chromium does with uploaded files. Arguments: URL of the server, a directory with film.mp4 and lies to
+// work in, the program.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import path from 'node:path';
 import puppeteer from 'puppeteer-core';
 
@@ -84,6 +85,98 @@ async function tagsTakeNothingIn(page) {
   await assert.rejects(registered, 'a service worker is refused');
 }
 
+// The files whose records say a type that is none: [{ atBucket, kind, type, url }].
+async function lies() {
+  const lines = (await readFile(path.join(work, 'lies'), 'utf8')).trim().split('\n');
+  return lines.map((line) => {
+    const [organization, kind, type, id] = line.split('\t');
+    return { atBucket: organization === '2', kind, type, url: `${server}/api/v1/files/${id}` };
+  });
+}
+
+// A blank page of the origin of `url`, without a policy of its own and in standards mode.
+async function blank(page, url) {
+  const at = new URL('/blank', url).href;
+  const answer = (request) =>
+    request.url() === at
+      ? request.respond({ contentType: 'text/html', body: '<!doctype html><title>blank</title>' })
+      : request.continue();
+  await page.setRequestInterception(true);
+  page.on('request', answer);
+  await page.goto(at);
+  page.off('request', answer);
+  await page.setRequestInterception(false);
+}
+
+// Takes a script or a style sheet in by a tag, on a page of the origin that the bytes come from. Without nosniff every
+// classic script runs, whatever its type; a module needs the type.
+async function takenIn(page, kind, url) {
+  await blank(page, url);
+  const outcomes = [];
+  if (kind === 'style') {
+    // Without nosniff a sheet of another type counts as loaded, and is not applied.
+    await added(page, 'link', { rel: 'stylesheet', href: url });
+    const color = await page.evaluate(() => getComputedStyle(document.documentElement).color);
+    if (color === 'rgb(1, 2, 3)') outcomes.push('applied');
+  } else {
+    outcomes.push(await added(page, 'script', { src: url, type: 'module' }));
+    if (new URL(url).origin === server) outcomes.push(await added(page, 'script', { src: url }));
+    if (await page.evaluate(() => globalThis.ran === true)) outcomes.push('ran');
+  }
+  return outcomes;
+}
+
+// Where the bytes of a file come from: the service, or the bucket that it redirects to.
+async function origin({ atBucket, url }) {
+  const reply = await fetch(url, { redirect: 'manual' });
+  assert.equal(reply.status, atBucket ? 302 : 200, url);
+  return atBucket ? reply.headers.get('location') : url;
+}
+
+async function liesDoNothing(page) {
+  const planted = await lies();
+  assert.equal(planted.length, 10);
+  const failures = [];
+  for (const lie of planted) {
+    const place = `${lie.type} at the ${lie.atBucket ? 'bucket' : 'service'}`;
+    const url = await origin(lie);
+    if (lie.kind === 'page') {
+      const { ran, title } = await opened(page, lie.url);
+      if (ran || title === 'ran') failures.push(`${place} was shown as a page`);
+    } else {
+      const outcomes = await takenIn(page, lie.kind, url);
+      if (outcomes.some((outcome) => outcome !== 'refused')) failures.push(`${place}: ${outcomes}`);
+    }
+    const { headers } = await fetch(url);
+    if (headers.get('content-type') !== 'application/octet-stream') {
+      failures.push(`${place} is sent as ${headers.get('content-type')}`);
+    }
+  }
+  assert.deepEqual(failures, []);
+}
+
+// The control of the above: Chromium reads the header as a list, and takes its last type. If it ever stops, the lies
+// above prove nothing.
+async function theTrickWorksWhereTypesAreSentAsTheyAre(page) {
+  const careless = createServer((request, reply) => {
+    const type = new URL(request.url, server).searchParams.get('type');
+    reply.writeHead(200, { 'content-type': type ?? 'text/plain', 'x-content-type-options': 'nosniff' });
+    reply.end(type === 'text/plain;,text/javascript' ? RAN : '<title>ran</title>');
+  });
+  await new Promise((listening) => careless.listen(0, '127.0.0.1', listening));
+  try {
+    const url = (type) => `http://127.0.0.1:${careless.address().port}/?type=${encodeURIComponent(type)}`;
+    await blank(page, url('text/plain'));
+    assert.equal(await added(page, 'script', { src: url('text/plain;,text/javascript') }), 'loaded');
+    assert.equal(await page.evaluate(() => globalThis.ran), true);
+    await page.goto(url('text/plain;,text/html'));
+    assert.equal(await page.title(), 'ran');
+  } finally {
+    careless.closeAllConnections();
+    careless.close();
+  }
+}
+
 async function picturesShow(page) {
   const png = Buffer.from(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -139,7 +232,15 @@ const browser = await puppeteer.launch({
   args: ['--no-sandbox', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required'],
 });
 try {
-  for (const part of [pagesDoNothing, tagsTakeNothingIn, picturesShow, documentsOpen, filmsPlayAndSeek]) {
+  for (const part of [
+    pagesDoNothing,
+    tagsTakeNothingIn,
+    liesDoNothing,
+    theTrickWorksWhereTypesAreSentAsTheyAre,
+    picturesShow,
+    documentsOpen,
+    filmsPlayAndSeek,
+  ]) {
     const page = await browser.newPage();
     await part(page);
     await page.close();

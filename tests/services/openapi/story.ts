@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { crc32, deflateSync } from "node:zlib";
 
 import { client } from "./client/client.gen";
-import { changeFile, checkHealth, deleteFile, getFile, getFileInfo, getVariant, listFiles, uploadFile } from "./client";
+import { changeFile, checkHealth, deleteFile, editFile, getFile, getFileInfo, getVariant, listFiles, uploadFile } from "./client";
 import type { FileRecord, Problem } from "./client";
 
 const key = process.env.FILESTORE_KEY;
@@ -34,7 +34,7 @@ function png(side: number): Blob {
 
 async function main() {
   const health = await checkHealth({ throwOnError: true });
-  assert.equal(health.data.message, "ok");
+  assert.equal(health.data.message, "filestore is running");
 
   const picture = png(300);
   const uploaded = await uploadFile({
@@ -51,6 +51,12 @@ async function main() {
     body: { file_id: record.file_id, make_as_ready: true }, headers: { "If-Match": etag }, throwOnError: true,
   });
   assert.equal(changed.data.sync_status, "NONE");
+
+  const edited = await editFile({
+    path, body: { original_name: "gray.png", metadata: { customer: 7 } }, headers: { "If-Match": etag }, throwOnError: true,
+  });
+  const renamed = edited.data as FileRecord;
+  assert.deepEqual([renamed.original_name, renamed.metadata, renamed.version], ["gray.png", { customer: 7 }, 1]);
 
   const variant = await getVariant({ path: { ...path, width: 200, height: 200 }, parseAs: "blob", throwOnError: true });
   const bytes = Buffer.from(await (variant.data as Blob).arrayBuffer());

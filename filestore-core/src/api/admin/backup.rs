@@ -1,15 +1,17 @@
-//! Snapshots of the store.
+//! Backups in JSON.
 
 use serde::{Deserialize, Serialize};
 
+use super::KeyReply;
+use crate::api::SigningSecretReply;
 use crate::api::vocabulary::ErrorCode;
 
-/// A place for snapshots that the server's configuration names.
+/// A backup destination from the server configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupDestination {
-    /// Name by which requests ask for it.
+    /// Destination name, for use in requests.
     pub name: String,
 }
 
@@ -25,46 +27,47 @@ impl BackupDestination {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Id of the snapshot; that of a later one is greater.
+    /// Snapshot id. A later snapshot has a greater id.
     pub snapshot_id: String,
-    /// Id of the store that was backed up.
+    /// Id of the store in the snapshot.
     pub store_id: String,
-    /// Instant of which the snapshot is.
+    /// Time of the snapshot, in RFC 3339 (UTC, milliseconds), for example
+    /// `2026-11-21T08:15:30.123Z`.
     pub created_at: String,
-    /// True if it shares the disk of the store: its bytes are second names of the same files.
+    /// True if the snapshot is on the disk of the store, with hard links to the same files.
     pub shares_disk: bool,
-    /// True if files at providers are only noted.
+    /// True if the snapshot only lists files at providers, without their bytes.
     pub local_only: bool,
-    /// Number of records whose bytes it names.
+    /// Records with bytes in the snapshot.
     pub files: u64,
-    /// Number of different contents that it holds.
+    /// Different blobs in the snapshot.
     pub blobs: u64,
-    /// Size of these contents, in bytes.
+    /// Their total size, in bytes.
     pub bytes: u64,
-    /// Number of contents that it notes at providers and does not hold.
+    /// Blobs at providers that the snapshot only lists.
     pub elsewhere: u64,
-    /// Number of contents that the store did not have any more, or had with other bytes.
+    /// Blobs that were missing or damaged in the store.
     pub damaged: u64,
-    /// Number of records that could not be read, and whose bytes it does not name.
+    /// Damaged records. The snapshot does not contain their files.
     #[serde(default)]
     pub damaged_records: u64,
-    /// Size of its copy of the database, in bytes.
+    /// Size of the database copy, in bytes.
     pub database_bytes: u64,
 }
 
-/// Bytes that are not what they should be.
+/// A missing or damaged blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupFault {
-    /// SHA-256 that the bytes should have, in hexadecimal digits.
+    /// Expected SHA-256 digest, in hexadecimal digits.
     pub sha256: String,
-    /// Size that they should have, in bytes.
+    /// Expected size, in bytes.
     pub size_bytes: u64,
-    /// Id of a file that has them, if it is known.
+    /// Id of a file with this blob, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_id: Option<String>,
-    /// `missing`, `wrong` (other bytes) or `unreachable` (at a provider that does not answer).
+    /// `missing`, `wrong` (other bytes) or `unreachable` (the provider does not answer).
     pub problem: String,
 }
 
@@ -75,14 +78,14 @@ impl BackupFault {
     }
 }
 
-/// The reason why work that had begun did not come to its end.
+/// The reason why a started run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupError {
-    /// Stable code, as of a problem document.
+    /// Stable error code, as in a problem document.
     pub code: ErrorCode,
-    /// Reason, fit to be shown.
+    /// Explanation for people.
     pub message: String,
 }
 
@@ -93,27 +96,27 @@ impl BackupError {
     }
 }
 
-/// The body of POST `/admin/backups/{destination}/create`; it may be absent.
+/// The body of POST `/admin/backups/{destination}/create`. Can be absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct CreateBackup {
-    /// True to give files second names instead of copying them, which no failing disk leaves alone.
+    /// If true, use hard links instead of copies. A failing disk then also damages the snapshot.
     pub hard_links: bool,
-    /// True to note files at providers instead of copying them.
+    /// If true, only list files at providers, without a copy of their bytes.
     pub local_only: bool,
 }
 
 impl CreateBackup {
-    /// Gives files second names instead of copying them.
+    /// Uses hard links instead of copies.
     #[must_use]
     pub fn with_hard_links(mut self) -> Self {
         self.hard_links = true;
         self
     }
 
-    /// Notes files at providers instead of copying them.
+    /// Only lists files at providers, without a copy of their bytes.
     #[must_use]
     pub fn local_only(mut self) -> Self {
         self.local_only = true;
@@ -121,108 +124,108 @@ impl CreateBackup {
     }
 }
 
-/// The outcome of taking a snapshot.
+/// The result of `backup create`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// The snapshot; absent if the run failed.
+    /// The snapshot. Absent if the run failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub snapshot: Option<Snapshot>,
-    /// Number of contents that this run copied or linked.
+    /// Blobs that this run copied or linked.
     pub copied: u64,
-    /// Size of these contents, in bytes.
+    /// Their total size, in bytes.
     pub copied_bytes: u64,
-    /// Number of contents that were there already.
+    /// Blobs that an earlier snapshot already contains.
     pub reused: u64,
-    /// First of the contents that are damaged in the store.
+    /// The first blobs that are damaged in the store.
     #[serde(default)]
     pub faults: Vec<BackupFault>,
-    /// Reason why the run failed after it had begun. What was copied stays, and the next run goes on
+    /// Reason why the run failed. Copied blobs stay at the destination, and the next run continues
     /// from there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<BackupError>,
 }
 
-/// The body of POST `/admin/backups/{destination}/verify`; it may be absent.
+/// The body of POST `/admin/backups/{destination}/verify`. Can be absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct VerifyBackup {
-    /// Id of the snapshot; the newest if absent.
+    /// Snapshot id (default: the newest snapshot).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<String>,
 }
 
 impl VerifyBackup {
-    /// Asks to read a snapshot, the newest if none is named.
+    /// Requests the verification of a snapshot. `None` means the newest.
     pub fn new(snapshot_id: impl Into<Option<String>>) -> Self {
         Self { snapshot_id: snapshot_id.into() }
     }
 }
 
-/// The outcome of reading a snapshot.
+/// The result of `backup verify`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupVerifyReport {
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// Number of contents that were read.
+    /// Blobs that were read.
     pub checked: u64,
-    /// Size of these contents, in bytes.
+    /// Their total size, in bytes.
     pub checked_bytes: u64,
-    /// Number of contents that are missing.
+    /// Missing blobs.
     pub missing: u64,
-    /// Number of contents with other bytes, or that cannot be read.
+    /// Blobs that are damaged or cannot be read.
     pub wrong: u64,
-    /// Number of those that were set aside within the destination, so that the next snapshot takes them
-    /// anew.
+    /// Damaged blobs that were moved aside within the destination. The next snapshot
+    /// copies these blobs again.
     #[serde(default)]
     pub set_aside: u64,
-    /// True if the copy of the database is as it was written.
+    /// True if the database copy is intact.
     pub database_ok: bool,
-    /// True if all that the snapshot names is there as it was, and the store had everything when the
-    /// snapshot was taken (no `damaged`, no `damaged_records`).
+    /// True if the snapshot is intact, and the store was complete at the time of the snapshot
+    /// (`damaged` and `damaged_records` are 0).
     pub ok: bool,
-    /// First of the contents that are missing or have other bytes.
+    /// The first missing or damaged blobs.
     #[serde(default)]
     pub faults: Vec<BackupFault>,
-    /// Reason why reading failed after it had begun.
+    /// Reason why the run failed after its start.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<BackupError>,
 }
 
-/// The body of POST `/admin/backups/{destination}/restore`: one file, or those of one organization.
+/// The body of POST `/admin/backups/{destination}/restore`. Names one file, or one organization.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RestoreBackup {
-    /// Id of the snapshot; the newest if absent.
+    /// Snapshot id (default: the newest snapshot).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<String>,
-    /// Organization whose files are restored.
+    /// Restore all files of this organization.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization_id: Option<String>,
-    /// Id of the file that is restored.
+    /// Restore this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_id: Option<String>,
 }
 
 impl RestoreBackup {
-    /// Asks for all files of an organization.
+    /// Requests all files of an organization.
     pub fn organization(organization_id: impl Into<String>) -> Self {
         Self { organization_id: Some(organization_id.into()), ..Self::default() }
     }
 
-    /// Asks for one file.
+    /// Requests one file.
     pub fn file(file_id: impl Into<String>) -> Self {
         Self { file_id: Some(file_id.into()), ..Self::default() }
     }
 
-    /// Names the snapshot.
+    /// Names the snapshot. `None` means the newest.
     #[must_use]
     pub fn from_snapshot(mut self, snapshot_id: impl Into<Option<String>>) -> Self {
         self.snapshot_id = snapshot_id.into();
@@ -230,30 +233,48 @@ impl RestoreBackup {
     }
 }
 
-/// The outcome of restoring.
+/// The result of `backup restore`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupRestoreReport {
-    /// Number of files whose bytes were restored and compared.
+    /// Files with restored and compared bytes.
     pub restored: u64,
-    /// Size of these bytes.
+    /// Total size of the restored bytes.
     pub restored_bytes: u64,
-    /// Number of files that were left at their providers and compared there.
+    /// Files that stay at their providers, and were compared there.
     pub left_at_providers: u64,
-    /// Number of files that the store has, and that were left as they are.
+    /// Files that the store already has. They do not change.
     pub present: u64,
-    /// Number of files whose bytes could not be had, or not be compared.
+    /// Files with bytes that are missing or cannot be compared.
     pub failed: u64,
-    /// First of those.
+    /// The first of these files.
     #[serde(default)]
     pub faults: Vec<BackupFault>,
-    /// Number of records of the snapshot that cannot be read, and whose files were not restored.
+    /// Damaged records in the snapshot. Their files were not restored.
     #[serde(default)]
     pub damaged_records: u64,
-    /// Reason why the run failed after it had begun.
+    /// API keys and signing secrets of a restored snapshot. Absent if only files were restored.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub keys: Option<RestoredKeys>,
+    /// Reason why the run failed after its start.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<BackupError>,
+}
+
+/// API keys and signing secrets that were valid in a snapshot. Some might have been revoked since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct RestoredKeys {
+    /// Time of the snapshot, in RFC 3339 (UTC, milliseconds).
+    pub taken_at: String,
+    /// True if the restore revoked all of them. If false, they are valid again.
+    pub revoked: bool,
+    /// API keys, oldest first.
+    pub keys: Vec<KeyReply>,
+    /// Signing secrets, oldest first.
+    pub signing_secrets: Vec<SigningSecretReply>,
 }
 
 /// The body of POST `/admin/backups/{destination}/prune`.
@@ -262,31 +283,31 @@ pub struct BackupRestoreReport {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PruneBackups {
-    /// Number of snapshots to keep, the newest; at least 1.
+    /// Snapshots to keep, at least 1. The newest stay.
     pub keep: u64,
 }
 
 impl PruneBackups {
-    /// Asks to keep the newest `keep` snapshots.
+    /// Keeps the newest `keep` snapshots.
     pub fn new(keep: u64) -> Self {
         Self { keep }
     }
 }
 
-/// The outcome of removing old snapshots.
+/// The result of `backup prune`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupPruneReport {
-    /// Ids of the snapshots that were removed.
+    /// Ids of the removed snapshots.
     pub removed: Vec<String>,
-    /// Ids of the snapshots that were kept.
+    /// Ids of the remaining snapshots.
     pub kept: Vec<String>,
-    /// Number of contents that no kept snapshot names, and that were removed.
+    /// Blobs that were removed, because no remaining snapshot contains them.
     pub blobs_removed: u64,
-    /// Size of these contents, in bytes.
+    /// Their total size, in bytes.
     pub bytes_removed: u64,
-    /// Reason why the run failed after it had begun.
+    /// Reason why the run failed after its start.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<BackupError>,
 }
@@ -297,29 +318,29 @@ pub struct BackupPruneReport {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ForgetBackups {
-    /// Id of the directory, as receipts show it; all that are not there any more if absent.
+    /// Id of the directory, from a receipt. If absent, forget all directories that no longer exist.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_id: Option<String>,
 }
 
 impl ForgetBackups {
-    /// Asks to forget one directory, or all that are not there any more.
+    /// Forgets one directory. `None` means all directories that no longer exist.
     pub fn new(destination_id: impl Into<Option<String>>) -> Self {
         Self { destination_id: destination_id.into() }
     }
 }
 
-/// The outcome of forgetting directories of snapshots.
+/// The result of `backup forget`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupForgetReport {
-    /// Number of directories that were forgotten.
+    /// Forgotten directories.
     pub forgotten: u64,
 }
 
 impl BackupForgetReport {
-    /// Reports that so many directories were forgotten.
+    /// Reports the number of forgotten directories.
     pub fn new(forgotten: u64) -> Self {
         Self { forgotten }
     }
@@ -328,7 +349,7 @@ impl BackupForgetReport {
 macro_rules! failed {
     ($($report:ident),*) => {$(
         impl $report {
-            /// Reports a run that failed after it had begun.
+            /// Reports a run that failed after its start.
             pub fn failed(error: BackupError) -> Self {
                 Self { error: Some(error), ..Self::default() }
             }

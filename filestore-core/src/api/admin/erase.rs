@@ -1,4 +1,4 @@
-//! The erasure of an organization.
+//! The erasure of an organization, in JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EraseRequest {
-    /// Organization once more: nothing is erased by a path alone.
+    /// The organization id again, as in the path. This protects against a wrong path.
     pub confirm: String,
 }
 
@@ -25,43 +25,60 @@ impl EraseRequest {
 #[serde(default)]
 #[non_exhaustive]
 pub struct EraseReceipt {
-    /// Organization that was erased.
+    /// Erased organization.
     pub organization_id: String,
-    /// Id of the store that it was erased from.
+    /// Store id.
     pub store_id: String,
-    /// Time at which the first run of the erasure began.
+    /// Start time of the first run, in RFC 3339 (UTC, milliseconds), for example
+    /// `2026-11-21T08:15:30.123Z`.
     pub started_at: String,
     /// Time of this receipt.
     pub ended_at: String,
-    /// True if every place was looked at and nothing of the organization found. Else another run goes on.
+    /// True if filestore checked every place and found no data of the organization. If false, run
+    /// the erasure again.
     pub complete: bool,
-    /// Files removed, with their variants.
+    /// Removed files. Their variants are removed too.
     pub files: u64,
-    /// Bytes of these files.
+    /// Their total size, in bytes.
     pub bytes: u64,
-    /// Bindings removed.
+    /// Removed bindings.
     pub bindings: u64,
-    /// Remembered replies removed.
+    /// Removed replies (of idempotency keys).
     pub replies: u64,
-    /// Ids of keys that named this organization only, and are revoked.
+    /// Ids of revoked keys: keys for this organization only.
     pub keys_revoked: Vec<String>,
-    /// Ids of keys that named others too, and do not reach this organization any more.
+    /// Ids of keys that lost this organization and keep other organizations.
     pub keys_narrowed: Vec<String>,
-    /// Places that were looked at.
+    /// Checked places.
     pub places: Vec<ErasedPlace>,
+    /// Places that can still return data, although the erasure is complete.
+    pub may_return: Vec<MayReturn>,
 }
 
-/// A place that an erasure has looked at.
+/// A place that can still return data of an erased organization.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct MayReturn {
+    /// `shared caches`, `presigned URLs`, a place from `places`, or `backup` and a destination.
+    pub place: String,
+    /// Time from which the place returns no data. Null if no time limit exists.
+    pub until: Option<String>,
+    /// The reason, and how to end it.
+    pub detail: String,
+}
+
+/// A place that an erasure has checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ErasedPlace {
-    /// Code of a holder, or `database`, `keys`, `quarantine`.
+    /// Provider code, or `LOCAL`, `database`, `keys`, `quarantine`.
     pub place: String,
-    /// True if nothing of the organization is there.
+    /// True if the place contains no data of the organization.
     pub absent: bool,
-    /// Description of what is there, or the reason why the place could not be looked at; empty if nothing is
-    /// there.
+    /// Remaining data, or the reason why the check failed. Empty if `absent` is true.
     pub detail: String,
 }

@@ -1,4 +1,4 @@
-//! Checks of the whole store.
+//! Checks of the store, in JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,40 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct FsckRunRequest {
-    /// True to set right, or aside, what is found; else nothing is changed.
+    /// If true, repair or quarantine the findings. If false, only report them.
     pub repair: bool,
-    /// True to read every byte and compare digests; else names and sizes are compared.
+    /// If true, read every byte and compare digests. If false, compare names and sizes.
     pub deep: bool,
-    /// True to begin anew although an unfinished check of the same kind could be resumed.
+    /// If true, start again, even if you could resume an unfinished check.
     pub restart: bool,
-    /// Most bytes read per second; unlimited if absent.
+    /// Maximum read rate, in bytes per second. Unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
-    /// Code of the one provider whose bytes are looked at; all if absent.
+    /// Check only the blobs of this provider. All if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_code: Option<String>,
 }
 
-/// Something that is not as it should be.
+/// A problem that a check found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FsckFinding {
-    /// Kind, such as `missing_bytes`.
+    /// Kind, for example `missing_bytes`.
     pub kind: String,
-    /// Code of the holder, or `database`, `staging`, `variants`.
+    /// Place: a provider code, `LOCAL`, `database`, `staging` or `variants`.
     pub place: String,
-    /// Name within that place: the key of a blob, a row, a total.
+    /// Name at that place: a storage key, a row or a total.
     pub name: String,
-    /// Id of the file that it is about, if one is known.
+    /// Id of the affected file, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_id: Option<String>,
-    /// Description, fit to be shown.
+    /// Explanation for people.
     pub detail: String,
-    /// Fate of it: `shown`, `repaired` or `failed`.
+    /// `shown` (only reported), `repaired` or `failed`.
     pub outcome: String,
-    /// Action that followed, or the reason why it failed; empty if nothing was attempted.
+    /// The repair, or the reason why it failed. Empty if no repair was attempted.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub action: String,
 }
@@ -55,92 +55,92 @@ pub struct FsckFinding {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a member of the document")]
 pub struct FsckReport {
-    /// True if everything was looked at and nothing found.
+    /// True if the check looked at everything and found no problem.
     pub clean: bool,
-    /// True if findings were to be set right or aside.
+    /// True if the check repairs or quarantines findings.
     pub repair: bool,
-    /// True if every byte was read.
+    /// True if the check reads every byte.
     pub deep: bool,
-    /// True if an earlier call of the same check was resumed.
+    /// True if this run resumed an earlier check.
     pub resumed: bool,
-    /// Time of the beginning.
+    /// Start time, in RFC 3339 (UTC, milliseconds), for example `2026-11-21T08:15:30.123Z`.
     pub started_at: String,
-    /// Time of the end; null if the check was stopped, and can be resumed.
+    /// End time. Null if the check was stopped. You can then resume it.
     pub ended_at: Option<String>,
-    /// Records looked at.
+    /// Checked records.
     pub checked_files: u64,
-    /// Bytes read and compared.
+    /// Bytes that were read and compared.
     pub checked_bytes: u64,
-    /// Names looked at: blobs of all holders, staged files, files with cached variants.
+    /// Checked names: blobs, staged files, and files with cached variants.
     pub checked_names: u64,
-    /// Number of all findings.
+    /// Number of findings.
     pub found: u64,
-    /// Number of findings by kind.
+    /// Findings of each kind.
     pub found_by_kind: BTreeMap<String, u64>,
-    /// Number of findings that were set right or aside, by kind.
+    /// Repaired or quarantined findings of each kind.
     pub repaired_by_kind: BTreeMap<String, u64>,
-    /// Providers that could not be looked at now, with the reason.
+    /// Providers that could not be checked, with the reason.
     pub postponed: BTreeMap<String, String>,
-    /// Things that no check looks at.
+    /// Things that no check covers.
     pub not_looked_at: Vec<String>,
-    /// The first findings, 10,000 at most, the gravest kinds first.
+    /// The first findings, at most 10,000, most serious kinds first.
     pub findings: Vec<FsckFinding>,
 }
 
-/// A check under way.
+/// A running check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FsckRunning {
-    /// True for the scrub of the background, false for a check that was asked for.
+    /// True for a scrub in the background, false for a requested check.
     pub scrub: bool,
-    /// Part that it is at: `files`, `blobs`, `leftovers`, `variants`, `totals`.
+    /// Current part: `files`, `blobs`, `leftovers`, `variants` or `totals`.
     pub part: String,
-    /// Records looked at so far.
+    /// Checked records so far.
     pub checked_files: u64,
     /// Bytes read so far.
     pub checked_bytes: u64,
-    /// Names looked at so far.
+    /// Checked names so far.
     pub checked_names: u64,
     /// Findings so far.
     pub found: u64,
 }
 
-/// The last result of a check, in numbers.
+/// The result of the last check, as numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FsckSummary {
-    /// True if every byte was read.
+    /// True if the check read every byte.
     pub deep: bool,
-    /// Time of the beginning.
+    /// Start time, in RFC 3339 (UTC, milliseconds).
     pub started_at: String,
-    /// Time of the end; null if it was stopped or is under way.
+    /// End time. Null if the check was stopped or is still running.
     pub ended_at: Option<String>,
-    /// Records looked at.
+    /// Checked records.
     pub checked_files: u64,
-    /// Bytes read and compared.
+    /// Bytes that were read and compared.
     pub checked_bytes: u64,
-    /// Findings.
+    /// Number of findings.
     pub found: u64,
-    /// Findings that were set right or aside.
+    /// Repaired or quarantined findings.
     pub repaired: u64,
-    /// Providers that could not be looked at.
+    /// Providers that could not be checked.
     pub postponed: Vec<String>,
 }
 
-/// The state of the checks: the reply to GET `/admin/fsck/status`.
+/// The reply to GET `/admin/fsck/status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FsckStatus {
-    /// Check under way, if there is one.
+    /// The running check, if there is one.
     pub running: Option<FsckRunning>,
-    /// Last check that was asked for.
+    /// The last requested check.
     pub last: Option<FsckSummary>,
-    /// Last scrub of the background.
+    /// The last scrub in the background.
     pub scrub: Option<FsckSummary>,
 }

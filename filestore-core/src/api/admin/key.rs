@@ -1,11 +1,14 @@
-//! Keys of the API on the wire.
+//! API keys in JSON.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The organizations of a key that reaches all of them.
+/// The word for "all organizations" in a key.
 pub const ALL_ORGANIZATIONS: &str = "*";
+
+/// The scopes that a key can have.
+pub const KEY_SCOPES: [&str; 4] = ["read", "write", "delete", "admin"];
 
 /// The body of POST `/admin/keys`.
 ///
@@ -20,14 +23,14 @@ pub const ALL_ORGANIZATIONS: &str = "*";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CreateKey {
-    /// Name for people, 1 to 255 characters; `unnamed` if absent.
+    /// Display name, 1 to 255 characters (default `unnamed`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Organizations whose files the key reaches: 1 to 100 ids, or `*` alone for all.
+    /// Organizations that the key can access: 1 to 100 ids, or only `*` for all.
     pub organizations: Vec<String>,
-    /// Kinds of work: `read`, `write`, `delete`, `admin`.
+    /// Scopes: `read`, `write`, `delete`, `admin`.
     pub scopes: Vec<String>,
-    /// Life of the key in seconds; without end if absent.
+    /// Lifetime in seconds. Without this field, the key does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
@@ -45,14 +48,14 @@ impl CreateKey {
         }
     }
 
-    /// Names the key.
+    /// Sets the display name of the key.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the life of the key, in seconds.
+    /// Sets the lifetime of the key, in seconds.
     #[must_use]
     pub fn expires_in_s(mut self, secs: u64) -> Self {
         self.expires_in_s = Some(secs);
@@ -66,61 +69,61 @@ impl CreateKey {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RotateKey {
-    /// Seconds for which the text before stays good, 2592000 at most; 0 if absent.
+    /// Seconds for which the old secret stays valid, 0 to 2592000 (default 0).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlap_s: Option<u64>,
 }
 
 impl RotateKey {
-    /// Refuses the text before at once.
+    /// Refuses the old secret at once.
     pub fn at_once() -> Self {
         Self::default()
     }
 
-    /// Accepts the text before for some seconds more.
+    /// Accepts the old secret for some more seconds.
     pub fn with_overlap_s(secs: u64) -> Self {
         Self { overlap_s: Some(secs) }
     }
 }
 
-/// A key, without its text.
+/// An API key, without its secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct KeyReply {
-    /// Id of the key.
+    /// Key id.
     pub id: String,
-    /// Name that people gave it.
+    /// Display name.
     pub name: String,
-    /// Organizations whose files the key reaches; `*` alone is all.
+    /// Organizations that the key can access. Only `*` means all.
     pub organizations: Vec<String>,
-    /// Kinds of work that the key allows.
+    /// Scopes: `read`, `write`, `delete`, `admin`.
     pub scopes: Vec<String>,
-    /// Time of its making.
+    /// Creation time, in RFC 3339 (UTC, milliseconds), for example `2026-11-21T08:15:30.123Z`.
     pub created_at: String,
-    /// Time from which it is refused; null for a key without end.
+    /// Expiry time in RFC 3339. Null if the key does not expire.
     pub expires_at: Option<String>,
-    /// Time of its last new text; null before the first rotation.
+    /// Time of the last rotation. Null if the key was never rotated.
     pub rotated_at: Option<String>,
-    /// Time of its revocation; null for a key that is not revoked.
+    /// Revocation time. Null if the key is not revoked.
     pub revoked_at: Option<String>,
-    /// Time of the last request with it, to the minute; null before the first.
+    /// Time of the last request with the key, rounded to minutes. Null if the key was never used.
     pub last_used_at: Option<String>,
 }
 
-/// A key with its text, which no other reply shows.
+/// A new API key with its secret. No other reply shows the secret.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct NewKeyReply {
-    /// Text of the key, for the header `Authorization: Bearer`.
+    /// The key, for the header `Authorization: Bearer`.
     pub key: String,
-    /// Everything else about it.
+    /// All other fields of the key.
     #[serde(flatten)]
     pub about: KeyReply,
 }
 
-/// Hides the text of the key.
+/// Hides the secret.
 impl fmt::Debug for NewKeyReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewKeyReply").field("about", &self.about).finish_non_exhaustive()
@@ -128,7 +131,7 @@ impl fmt::Debug for NewKeyReply {
 }
 
 impl NewKeyReply {
-    /// Shows a key with its text.
+    /// Creates the reply with the secret.
     pub fn new(key: impl Into<String>, about: KeyReply) -> Self {
         Self { key: key.into(), about }
     }

@@ -1,29 +1,30 @@
-//! Migrations of an organization's files from one provider to another.
+//! Migrations in JSON: moving the files of an organization to another provider.
 
 use serde::{Deserialize, Serialize};
 
 use super::WorkFailure;
+use crate::api::id::OrganizationNumber;
 use crate::api::vocabulary::Status;
 
-/// The files of an organization that one provider holds in one status.
+/// Files of an organization with one status at one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateHolding {
-    /// Code of the provider that holds the bytes.
+    /// Code of the provider that stores the bytes.
     pub provider_code: String,
     /// Status of these files.
     pub status: Status,
-    /// Number of files at that provider.
+    /// Number of files.
     pub files: u64,
-    /// Sum of the sizes of these files, in bytes.
+    /// Total size, in bytes.
     pub bytes: u64,
     /// True if the provider is in the configuration.
     pub available: bool,
 }
 
 impl MigrateHolding {
-    /// Names the holder and the status of no files yet.
+    /// Creates an entry without files.
     pub fn new(provider_code: impl Into<String>, status: impl Into<Status>) -> Self {
         Self {
             provider_code: provider_code.into(),
@@ -35,55 +36,55 @@ impl MigrateHolding {
     }
 }
 
-/// The work of a migration, before it begins.
+/// The plan of a migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigratePlan {
     /// Code of the target provider.
     pub to: String,
-    /// Number of files to move.
+    /// Files to move.
     pub move_files: u64,
-    /// Bytes of the files to move.
+    /// Their total size, in bytes.
     pub move_bytes: u64,
-    /// Holders of the files that are to move.
+    /// Current providers of these files.
     pub from: Vec<MigrateHolding>,
-    /// READY files that are at the target.
+    /// Number of `READY` files that are already at the target.
     pub there_files: u64,
-    /// Bytes of the READY files that are at the target.
+    /// Their total size, in bytes.
     pub there_bytes: u64,
-    /// TEMP and THUMBNAIL files: they stay LOCAL.
+    /// Number of `TEMP` and `THUMBNAIL` files, which stay `LOCAL`.
     pub stay_files: u64,
-    /// Bytes of the files that stay.
+    /// Their total size, in bytes.
     pub stay_bytes: u64,
-    /// Reason why the target takes no files, if it does not.
+    /// Reason why the target accepts no files. Absent if it does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<String>,
 }
 
 /// The body of POST `/admin/migrate/run`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MigrateRunRequest {
-    /// Number of the organization.
+    /// Organization number.
     #[serde(rename = "organizationId")]
-    pub organization_id: i64,
-    /// Code of the target: the provider of the organization's active binding.
+    pub organization_id: OrganizationNumber,
+    /// Code of the target: the provider of the active binding.
     pub to: String,
-    /// Most bytes read per second; unlimited if absent.
+    /// Maximum read rate, in bytes per second. Unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_per_second: Option<u64>,
 }
 
 impl MigrateRunRequest {
-    /// Asks to move the organization's files to the provider `to`, as fast as it goes.
-    pub fn new(organization_id: i64, to: impl Into<String>) -> Self {
+    /// Moves the files of the organization to the provider `to`, without a rate limit.
+    pub fn new(organization_id: OrganizationNumber, to: impl Into<String>) -> Self {
         Self { organization_id, to: to.into(), bytes_per_second: None }
     }
 
-    /// Limits how many bytes are read per second.
+    /// Limits the read rate, in bytes per second.
     #[must_use]
     pub fn bytes_per_second(mut self, limit: impl Into<Option<u64>>) -> Self {
         self.bytes_per_second = limit.into();
@@ -92,39 +93,39 @@ impl MigrateRunRequest {
 }
 
 /// The body of POST `/admin/migrate/verify`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MigrateVerifyRequest {
-    /// Number of the organization.
+    /// Organization number.
     #[serde(rename = "organizationId")]
-    pub organization_id: i64,
-    /// Code of the provider whose files are read.
+    pub organization_id: OrganizationNumber,
+    /// Code of the provider to read from.
     pub to: String,
 }
 
 impl MigrateVerifyRequest {
-    /// Asks to read the organization's files at the provider `to`.
-    pub fn new(organization_id: i64, to: impl Into<String>) -> Self {
+    /// Reads the files of the organization at the provider `to`.
+    pub fn new(organization_id: OrganizationNumber, to: impl Into<String>) -> Self {
         Self { organization_id, to: to.into() }
     }
 }
 
 /// The body of POST `/admin/migrate/stop`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MigrateStopRequest {
-    /// Number of the organization.
+    /// Organization number.
     #[serde(rename = "organizationId")]
-    pub organization_id: i64,
+    pub organization_id: OrganizationNumber,
 }
 
 impl MigrateStopRequest {
-    /// Asks to stop the organization's migration.
-    pub fn new(organization_id: i64) -> Self {
+    /// Stops the migration of the organization.
+    pub fn new(organization_id: OrganizationNumber) -> Self {
         Self { organization_id }
     }
 }
@@ -134,24 +135,24 @@ impl MigrateStopRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateReport {
-    /// Number of files that were moved.
+    /// Moved files.
     pub moved_files: u64,
-    /// Bytes of the files that were moved.
+    /// Their total size, in bytes.
     pub moved_bytes: u64,
-    /// READY files that are still elsewhere.
+    /// Number of `READY` files that are still at another provider.
     pub left_files: u64,
-    /// Bytes of the READY files that are still elsewhere.
+    /// Their total size, in bytes.
     pub left_bytes: u64,
-    /// True if the migration was told to stop.
+    /// True if the migration was stopped.
     pub stopped: bool,
-    /// Files that could not be moved; a later run attempts them again.
+    /// Files that could not be moved. Run the migration again to retry.
     #[serde(default)]
     pub failed: u64,
-    /// The first of these, 100 at most.
+    /// The first failures, at most 100.
     pub failures: Vec<WorkFailure>,
 }
 
-/// A migration under way.
+/// A running migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -164,36 +165,36 @@ pub struct MigrateRunning {
     pub bytes: u64,
 }
 
-/// The places where an organization's files are.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The providers of an organization's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateStatus {
-    /// Number of the organization.
+    /// Organization number.
     #[serde(rename = "organizationId")]
-    pub organization_id: i64,
-    /// Code of the provider of the active binding.
+    pub organization_id: OrganizationNumber,
+    /// Provider code of the active binding.
     pub bound_to: Option<String>,
-    /// Files by provider and status.
+    /// Files for each provider and status.
     pub holdings: Vec<MigrateHolding>,
-    /// Migration under way, if there is one.
+    /// The running migration, if there is one.
     pub running: Option<MigrateRunning>,
 }
 
-/// The result of reading the files at a provider.
+/// The result of `migrate verify`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateVerifyReport {
-    /// Number of files that were read.
+    /// Files that were read.
     pub checked_files: u64,
-    /// Bytes of the files that were read.
+    /// Their total size, in bytes.
     pub checked_bytes: u64,
-    /// READY files that are elsewhere and so were not read.
+    /// Number of `READY` files at other providers, which were not read.
     pub elsewhere: u64,
-    /// Files that cannot be read, or whose digest is not the record's.
+    /// Files that cannot be read, or do not match the digest in the record.
     #[serde(default)]
     pub failed: u64,
-    /// The first of these, 10,000 at most.
+    /// The first failures, at most 10,000.
     pub failures: Vec<WorkFailure>,
 }

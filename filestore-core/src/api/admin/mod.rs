@@ -1,4 +1,4 @@
-//! Administration on the wire (`/api/v1/admin/...`): snake_case, but for `organizationId`.
+//! Administration in JSON (`/api/v1/admin/...`). Fields are snake_case, except `organizationId`.
 
 mod backup;
 mod key;
@@ -14,11 +14,11 @@ mod erase;
 pub use backup::{
     BackupDestination, BackupError, BackupFault, BackupForgetReport, BackupPruneReport,
     BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup, ForgetBackups,
-    PruneBackups, RestoreBackup, Snapshot, VerifyBackup,
+    PruneBackups, RestoreBackup, RestoredKeys, Snapshot, VerifyBackup,
 };
-pub use erase::{EraseReceipt, EraseRequest, ErasedPlace};
+pub use erase::{EraseReceipt, EraseRequest, ErasedPlace, MayReturn};
 pub use fsck::{FsckFinding, FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary};
-pub use key::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
+pub use key::{ALL_ORGANIZATIONS, CreateKey, KEY_SCOPES, KeyReply, NewKeyReply, RotateKey};
 pub use migrate::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest,
@@ -39,14 +39,14 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WorkFailure {
-    /// Id of the file.
+    /// File id.
     pub file_id: String,
-    /// Reason, fit to be shown.
+    /// Explanation for people.
     pub error: String,
 }
 
 impl WorkFailure {
-    /// Names a file and the reason why it was not finished.
+    /// Creates a failure from a file id and a reason.
     pub fn new(file_id: impl Into<String>, error: impl Into<String>) -> Self {
         Self { file_id: file_id.into(), error: error.into() }
     }

@@ -1,41 +1,41 @@
-//! Providers, as an administrator sees them.
+//! Providers in JSON, with the details for an administrator.
 
 use serde::{Deserialize, Serialize};
 
 use crate::api::vocabulary::{BreakerState, CheckOutcome, StorageLocation};
 
-/// A provider as an administrator sees it.
+/// A provider, with the details for an administrator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct AdminProvider {
-    /// Code of the provider, such as `LOCAL`.
+    /// Provider code, for example `LOCAL` or `s3-eu`.
     pub provider_code: String,
-    /// Name of the provider, for people.
+    /// Display name of the provider.
     pub provider_name: String,
-    /// Side that serves the files of this provider.
+    /// Location of the provider's files: `LOCAL` or `CLOUD`.
     pub storage_location: StorageLocation,
-    /// True if the provider takes new files.
+    /// True if the provider accepts new files.
     pub is_active: bool,
-    /// Kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`; `local` for the server's own disk.
+    /// Kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`. `local` for the disk of the
+    /// server.
     pub scheme: String,
-    /// True if that kind of service is part of the project's tests.
+    /// True if the tests of filestore cover this kind of service.
     pub is_tested: bool,
-    /// True if the provider is in the configuration. Others are listed while work waits for them.
+    /// True if the provider is in the configuration. If false, some work still waits for it.
     #[serde(default = "yes")]
     pub is_configured: bool,
-    /// State of the breaker that is worse off, of the one for writes and the one for reads; null where
-    /// there is none.
+    /// The worse breaker state: of reads or of writes. Null if the provider has no breaker.
     #[serde(default)]
     pub state: Option<BreakerState>,
-    /// Time since which the state holds.
+    /// Start time of this state, in RFC 3339 (UTC, milliseconds).
     #[serde(default)]
     pub state_since: Option<String>,
-    /// Last error since the start, in one line without secrets; also after the provider has answered
+    /// Last error since startup, in one line without secrets. Stays after the provider answers
     /// again.
     #[serde(default)]
     pub last_error: Option<String>,
-    /// Time of the last error.
+    /// Time of the last error, in RFC 3339.
     #[serde(default)]
     pub last_error_at: Option<String>,
     /// Work that waits for the provider.
@@ -47,30 +47,30 @@ fn yes() -> bool {
     true
 }
 
-/// The work that waits for a provider, what failed and is to be attempted again included.
+/// Work that waits for a provider, with failed work that will be retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProviderBacklog {
-    /// Number of files that are to be copied to the provider.
+    /// Files to copy to the provider.
     pub sync: u64,
-    /// Number of deleted files whose bytes the provider holds.
+    /// Deleted files with bytes at the provider.
     pub purge: u64,
-    /// Number of replaced blobs that the provider holds.
+    /// Replaced blobs at the provider.
     pub dropped: u64,
-    /// Age of the oldest of them in seconds; null if nothing waits.
+    /// Age of the oldest job, in seconds. Null if no work waits.
     pub oldest_secs: Option<u64>,
 }
 
-/// The result of trying a provider out.
+/// The result of `provider check`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProviderCheckReport {
-    /// Code of the provider.
+    /// Provider code.
     pub provider_code: String,
-    /// True if files can be kept at the provider.
+    /// True if the provider can store files.
     pub can_serve: bool,
     /// Steps of the check, in order.
     pub steps: Vec<ProviderCheckStep>,
@@ -81,10 +81,10 @@ pub struct ProviderCheckReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProviderCheckStep {
-    /// Name of the step: `write`, `read`, `range`, `presign` and so on.
+    /// Step name, for example `write`, `read`, `range` or `presign`.
     pub name: String,
-    /// End of the step.
+    /// Result of the step.
     pub outcome: CheckOutcome,
-    /// Observation in one line, fit to be shown.
+    /// Explanation for people, in one line.
     pub detail: String,
 }

@@ -1,4 +1,4 @@
-//! Purge runs.
+//! Purge runs in JSON.
 
 use std::collections::BTreeMap;
 
@@ -13,47 +13,74 @@ use crate::api::vocabulary::DryRun;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PurgeRunRequest {
-    /// True to count only what would be purged.
+    /// If true, only count the files to purge.
     pub dry_run: bool,
+    /// If true, purge deleted files at once, without their grace period.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
+    /// Purge only files of this organization. All if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub organization_id: Option<String>,
 }
 
 impl PurgeRunRequest {
-    /// Asks for a run, or for its figures only.
+    /// Creates a request for a run, or for a dry run.
     pub fn new(dry_run: DryRun) -> Self {
-        Self { dry_run: dry_run == DryRun::Yes }
+        Self { dry_run: dry_run == DryRun::Yes, ..Self::default() }
+    }
+
+    /// Purges deleted files at once, without their grace period.
+    #[must_use]
+    pub fn now(mut self) -> Self {
+        self.now = true;
+        self
+    }
+
+    /// Purges only files of one organization.
+    #[must_use]
+    pub fn organization_id(mut self, id: impl Into<String>) -> Self {
+        self.organization_id = Some(id.into());
+        self
     }
 }
 
-/// The result of a purge run, or of a dry run.
+/// The result of a purge run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PurgeReport {
-    /// True if nothing was touched.
+    /// True for a dry run: nothing was changed.
     pub dry_run: bool,
-    /// TEMP files that had expired and were marked for purge.
+    /// Expired `TEMP` files that were marked as deleted.
     pub expired: u64,
-    /// Records removed (dry run: due to be removed).
+    /// Removed records. In a dry run: records to remove.
     pub purged: u64,
-    /// Bytes of the files whose records were removed.
+    /// Their total size, in bytes.
     pub purged_bytes: u64,
-    /// Dropped blobs removed: bytes that no record refers to any more (dry run: due to be removed).
+    /// Removed replaced blobs. In a dry run: blobs to remove.
     pub blobs_removed: u64,
-    /// Blobs removed, files' and dropped ones, by the code of the provider that held them.
+    /// Removed blobs, by the code of their provider. Includes replaced blobs.
     #[serde(default)]
     pub removed_at: BTreeMap<String, u64>,
-    /// Deleted files that are still within their grace period.
+    /// Deleted files within their grace period.
     pub waiting: u64,
-    /// Files and blobs that are due and were left to later, by the code of the provider that holds
-    /// them: one that does not answer, or is not configured.
+    /// Their total size, in bytes.
+    #[serde(default)]
+    pub waiting_bytes: u64,
+    /// Time at which the first grace period ends, in RFC 3339 (UTC, milliseconds). Null if no file
+    /// waits.
+    #[serde(default)]
+    pub next_due_at: Option<String>,
+    /// Files and blobs that wait for a provider, by its code. The provider does not
+    /// answer or is not configured.
     #[serde(default)]
     pub postponed: BTreeMap<String, u64>,
-    /// True if nothing is removed now because the wall clock leapt forward and is not trusted yet.
+    /// True if the purge waits because the clock jumped forward.
     #[serde(default)]
     pub is_paused: bool,
-    /// Files that could not be removed; a later run attempts them again.
+    /// Files that could not be removed. A later run retries.
     #[serde(default)]
     pub failed: u64,
-    /// The first of these, 100 at most.
+    /// The first failures, at most 100.
     pub failures: Vec<WorkFailure>,
 }

@@ -1,4 +1,4 @@
-//! The whole service at a glance.
+//! The state of the whole service, in JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,67 +10,71 @@ use super::{AdminProvider, FsckStatus, MigrateRunning, SyncStatusReport, Variant
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusReply {
-    /// Store that the service works on.
+    /// The store.
     pub store: StatusStore,
-    /// State of the database: `ok`, or the reason why it cannot be used.
+    /// `ok`, or the reason why the server cannot use the database.
     pub database: String,
-    /// State of the storage: `ok`, or the reason why it cannot be used.
+    /// `ok`, or the reason why the server cannot use the storage.
     pub storage: String,
-    /// Disk of the data directory; null if it cannot be looked at.
+    /// Disk of the data directory. Null if its size is unknown.
     pub disk: Option<StatusDisk>,
-    /// Uploads that are being received or wait for their commit.
+    /// Uploads without a commit: still arriving, or waiting.
     pub unfinished: StatusUnfinished,
     /// Providers with their state, `LOCAL` first.
     pub providers: Vec<AdminProvider>,
-    /// Files by sync status.
+    /// Number of files in the store. Temporary files count, and deleted files count until the purge.
+    pub files: u64,
+    /// Their total size, in bytes.
+    pub bytes: u64,
+    /// Files in each sync status.
     pub sync: SyncStatusReport,
     /// Work of the purge.
     pub purge: StatusPurge,
-    /// Migrations under way.
+    /// Running migrations.
     pub migrations: Vec<StatusMigration>,
-    /// Checks of the store: the one under way, and the last results.
+    /// Checks of the store: the running check and the last results.
     pub checks: FsckStatus,
-    /// Contents of the variant cache.
+    /// Size of the variant cache.
     pub variants: VariantCacheReport,
-    /// Things that are not well, the gravest first; empty if all is well.
+    /// Problems with advice, most serious first. Empty if there is no problem.
     pub advice: Vec<StatusAdvice>,
 }
 
-/// The store behind a service.
+/// The store of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusStore {
-    /// Id of the store.
+    /// Store id.
     pub id: String,
-    /// Version of the service.
+    /// Version of the service, for example `0.2.0`.
     pub version: String,
-    /// Time at which the store was opened.
+    /// Time at which the store was opened, in RFC 3339 (UTC, milliseconds).
     pub opened_at: String,
-    /// Seconds since then.
+    /// Seconds since that time.
     pub uptime_secs: u64,
     /// Path of the data directory.
     pub data_dir: String,
 }
 
-/// The space on the disk of the data directory.
+/// Space on the disk of the data directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusDisk {
-    /// Bytes that the service may still write.
+    /// Free space for the service, in bytes.
     pub free_bytes: u64,
-    /// Bytes of the file system.
+    /// Size of the file system, in bytes.
     pub total_bytes: u64,
-    /// Bytes that are kept back from uploads.
+    /// Space that uploads cannot use, in bytes (`reserve_bytes`).
     pub reserve_bytes: u64,
-    /// True if there is room for uploads.
+    /// True if there is space for uploads.
     pub takes_uploads: bool,
 }
 
-/// Uploads that are not committed.
+/// Uploads without a commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -80,53 +84,58 @@ pub struct StatusUnfinished {
     pub files: u64,
     /// Bytes of these files so far.
     pub bytes: u64,
-    /// Most files there may be.
+    /// Maximum number of files.
     pub max_files: u64,
-    /// Most bytes there may be.
+    /// Maximum number of bytes.
     pub max_bytes: u64,
 }
 
-/// The work of the purge.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Work of the purge.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusPurge {
-    /// Deleted files that are due to be removed.
+    /// Deleted files to remove now.
     pub due: u64,
-    /// Bytes of the due files.
+    /// Their total size, in bytes.
     pub due_bytes: u64,
-    /// Deleted files that are still within their grace period.
+    /// Deleted files within their grace period.
     pub waiting: u64,
-    /// TEMP files whose time is over.
+    /// Their total size, in bytes.
+    pub waiting_bytes: u64,
+    /// Time at which the first grace period ends, in RFC 3339 (UTC, milliseconds). Null if no file
+    /// waits.
+    pub next_due_at: Option<String>,
+    /// Expired `TEMP` files.
     pub expired: u64,
-    /// Replaced blobs that are due to be removed.
+    /// Replaced blobs to remove now.
     pub due_blobs: u64,
 }
 
-/// A migration under way.
+/// A running migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusMigration {
-    /// Organization whose files move.
+    /// Organization id.
     pub organization_id: String,
     /// Progress of the migration.
     #[serde(flatten)]
     pub running: MigrateRunning,
 }
 
-/// Something that is not well.
+/// A problem, with advice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusAdvice {
-    /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `checks`, `uploads`, `sync`, or the code of a
-    /// provider.
+    /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `checks`, `uploads`, `sync`, or
+    /// a provider code.
     pub about: String,
-    /// Problem, fit to be shown.
+    /// Explanation for people.
     pub problem: String,
     /// Next step for the administrator.
     pub next: String,

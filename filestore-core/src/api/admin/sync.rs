@@ -1,35 +1,37 @@
-//! Sync runs and the sync queue.
+//! Sync runs and the sync queue, in JSON.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::WorkFailure;
+use crate::api::id::OrganizationNumber;
 
 /// The result of a sync run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyncReport {
-    /// Files that had nowhere to go, or were there already: PENDING became NONE.
+    /// Files without work: their status changed from `PENDING` to `NONE`.
     pub settled: u64,
-    /// Files copied to their provider: SYNCED.
+    /// Files copied to their provider (`SYNCED`).
     #[serde(default)]
     pub synced: u64,
-    /// Bytes of the files that were copied.
+    /// Their total size, in bytes.
     #[serde(default)]
     pub synced_bytes: u64,
-    /// Files that still wait: for another run, for the pause after a failed attempt, or for a
-    /// provider that takes no files.
+    /// Files that still wait: for another run, for the pause after a failure, or for a
+    /// provider that accepts no files.
     #[serde(default)]
     pub waiting: u64,
-    /// Files that wait for a provider that does not answer, or is not configured, by its code.
+    /// Files that wait for a provider, by its code. The provider does not answer or is
+    /// not configured.
     #[serde(default)]
     pub postponed: BTreeMap<String, u64>,
-    /// Files that could not be copied; attempted again later, unless they are FAILED now.
+    /// Files that could not be copied. A later run retries, except for `FAILED` files.
     #[serde(default)]
     pub failed: u64,
-    /// The first of these, 100 at most.
+    /// The first failures, at most 100.
     pub failures: Vec<WorkFailure>,
 }
 
@@ -39,53 +41,53 @@ pub struct SyncReport {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SyncQueueRequest {
-    /// Number of the organization; absent for all organizations (retry only).
+    /// Organization number. If absent, all organizations (only for retry).
     #[serde(rename = "organizationId", skip_serializing_if = "Option::is_none")]
-    pub organization_id: Option<i64>,
+    pub organization_id: Option<OrganizationNumber>,
 }
 
 impl SyncQueueRequest {
-    /// Names one organization, or all of them.
-    pub fn new(organization_id: impl Into<Option<i64>>) -> Self {
+    /// Names one organization. `None` means all.
+    pub fn new(organization_id: impl Into<Option<OrganizationNumber>>) -> Self {
         Self { organization_id: organization_id.into() }
     }
 }
 
-/// The result of queueing.
+/// The result of `sync enqueue` and `sync retry`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyncQueueReport {
-    /// Files that are PENDING now.
+    /// Files that are now `PENDING`.
     pub queued: u64,
 }
 
 impl SyncQueueReport {
-    /// Reports that many files as queued.
+    /// Reports the number of queued files.
     pub fn new(queued: u64) -> Self {
         Self { queued }
     }
 }
 
-/// The numbers of files in each sync status.
+/// The number of files in each sync status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyncStatusReport {
-    /// Files with nothing to do.
+    /// Files without work.
     pub none: u64,
     /// Files that wait for the sync worker.
     pub pending: u64,
-    /// Files that are being copied.
+    /// Files that the sync worker is copying.
     pub syncing: u64,
-    /// Files that are at their provider.
+    /// Files at their provider.
     pub synced: u64,
-    /// Files whose last attempt failed.
+    /// Files with no attempts left.
     pub failed: u64,
-    /// Files moved to or between providers since the server started.
+    /// Files moved to or between providers since startup.
     #[serde(default)]
     pub files_moved: u64,
-    /// Bytes read for such moves since the server started, failed ones included.
+    /// Bytes read for these moves since startup, with failed moves.
     #[serde(default)]
     pub bytes_copied: u64,
 }

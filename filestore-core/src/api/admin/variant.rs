@@ -1,32 +1,32 @@
-//! The variant cache.
+//! The variant cache, in JSON.
 
 use serde::{Deserialize, Serialize};
 
-/// The contents of the variant cache.
+/// The size of the variant cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VariantCacheReport {
-    /// Number of entries on disk.
+    /// Variants on disk.
     pub disk_entries: u64,
-    /// Bytes of the entries on disk.
+    /// Total size of the variants on disk, in bytes.
     pub disk_bytes: u64,
-    /// Number of entries in memory.
+    /// Variants in memory.
     pub memory_entries: u64,
-    /// Bytes of the entries in memory.
+    /// Total size of the variants in memory, in bytes.
     pub memory_bytes: u64,
-    /// Bytes of decoded pictures kept in memory for further sizes.
+    /// Size of decoded pictures in memory, in bytes. filestore keeps them for further sizes.
     #[serde(default)]
     pub intermediate_bytes: u64,
-    /// Files whose variants wait to be made in advance (`variants.eager`).
+    /// Files that wait for variants in advance (`variants.eager`).
     #[serde(default)]
     pub eager_waiting: u64,
-    /// Variants made in advance since the server started.
+    /// Variants made in advance since startup.
     #[serde(default)]
     pub eager_made: u64,
-    /// Files dropped from the queue since the server started, because requests came first.
+    /// Files dropped from the queue since startup, because requests have priority.
     #[serde(default)]
     pub eager_dropped: u64,
-    /// Entries removed by this call (prune only).
+    /// Removed variants (only for `prune`).
     pub removed: u64,
 }

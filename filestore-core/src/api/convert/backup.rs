@@ -1,11 +1,11 @@
-//! Snapshots on the wire.
+//! Backups.
 
 use crate::api;
-use crate::domain::backup::{
-    BackupOptions, BackupReport, BlobFault, PruneReport, RestoreReport, Selection, SnapshotBytes,
-    SnapshotClouds, SnapshotInfo, VerifyReport,
-};
 use crate::domain::error::Error;
+use crate::domain::report::backup::{
+    BackupOptions, BackupReport, BlobFault, PruneReport, RestoreReport, RestoredAccess,
+    RestoredKeys, Selection, SnapshotBytes, SnapshotClouds, SnapshotInfo, VerifyReport,
+};
 
 impl From<SnapshotInfo> for api::Snapshot {
     fn from(info: SnapshotInfo) -> Self {
@@ -57,15 +57,13 @@ impl From<api::CreateBackup> for BackupOptions {
 impl TryFrom<&api::RestoreBackup> for Selection {
     type Error = Error;
 
-    /// Takes the one thing that is to be restored; `InvalidField` if none or two are named.
+    /// Reads whether to restore a file or an organization. `InvalidField` if the request names both
+    /// or neither.
     fn try_from(request: &api::RestoreBackup) -> Result<Self, Error> {
         match (&request.organization_id, &request.file_id) {
             (Some(organization), None) => Ok(Self::Organization(organization.parse()?)),
             (None, Some(file)) => Ok(Self::File(file.parse()?)),
-            _ => Err(Error::invalid(
-                "file_id",
-                "exactly one of organization_id and file_id says what is restored",
-            )),
+            _ => Err(Error::invalid("file_id", "give either organization_id or file_id, not both")),
         }
     }
 }
@@ -116,7 +114,19 @@ impl From<RestoreReport> for api::BackupRestoreReport {
             failed: report.failed,
             damaged_records: report.damaged_records,
             faults: faults(report.faults),
+            keys: report.keys.map(Into::into),
             error: None,
+        }
+    }
+}
+
+impl From<RestoredKeys> for api::RestoredKeys {
+    fn from(restored: RestoredKeys) -> Self {
+        Self {
+            taken_at: restored.taken_at.to_string(),
+            revoked: restored.access == RestoredAccess::Revoked,
+            keys: restored.keys.iter().map(Into::into).collect(),
+            signing_secrets: restored.secrets.into_iter().map(Into::into).collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The erasure of an organization.
 
 use crate::api;
-use crate::domain::erasure::{EraseReceipt, ErasedPlace};
+use crate::domain::report::erasure::{EraseReceipt, ErasedPlace, MayReturn};
 
 impl From<EraseReceipt> for api::EraseReceipt {
     fn from(receipt: EraseReceipt) -> Self {
@@ -18,7 +18,15 @@ impl From<EraseReceipt> for api::EraseReceipt {
             keys_revoked: receipt.keys_revoked.iter().map(ToString::to_string).collect(),
             keys_narrowed: receipt.keys_narrowed.iter().map(ToString::to_string).collect(),
             places: receipt.places.into_iter().map(Into::into).collect(),
+            may_return: receipt.may_return.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<MayReturn> for api::MayReturn {
+    fn from(source: MayReturn) -> Self {
+        let MayReturn { place, until, detail } = source;
+        Self { place, until: until.map(|at| at.to_string()), detail }
     }
 }
 

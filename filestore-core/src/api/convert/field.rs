@@ -1,19 +1,14 @@
-//! Names of fields in errors.
+//! Field names in errors.
 
-use crate::domain::error::{Error, ErrorKind};
+use crate::domain::error::Error;
 
-/// Returns the name that the wire has for the field an error is about.
+/// Returns the JSON name of the field that an error is about.
 ///
-/// The library calls its fields by its own names; forms, headers and bindings have others. Errors
-/// that arise on the wire carry the wire's names already and keep them.
+/// The library has names of its own for some fields. For example, forms, headers and bindings use
+/// other names. If an error comes from JSON, its field name stays the same.
 pub fn field_name(error: &Error) -> Option<String> {
     let details = error.details();
     let field = details.field.as_deref()?;
-    if matches!(error.kind(), ErrorKind::UnknownField | ErrorKind::RepeatedField) {
-        // Fields only the wire has: as the client spelled them, whatever the library calls so.
-        return Some(field.to_owned());
-    }
-
     let name = match (field, details.item) {
         ("items", _) => "items[0].file".to_owned(),
         ("original_name" | "mime_type" | "metadata", Some(item)) => {
@@ -54,8 +49,6 @@ mod tests {
             assert_eq!(field_name(&error).as_deref(), Some(shown));
         }
 
-        let unknown = Error::new(ErrorKind::UnknownField, "no such field").with_field("provider");
-        assert_eq!(field_name(&unknown).as_deref(), Some("provider"), "as the client spelled it");
         assert_eq!(field_name(&Error::not_found("file")), None);
     }
 }

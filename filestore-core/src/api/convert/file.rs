@@ -4,14 +4,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::api;
-use crate::domain::record::FileRecord;
-use crate::domain::status::Location;
+use crate::domain::config::StoreConfig;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::{Location, SyncStatus};
 
-/// The provider of all that the service serves itself, whatever its backend.
+/// Provider code of every file that the server sends, with any backend.
 const LOCAL: &str = "LOCAL";
 
-impl From<&FileRecord> for api::FileRecord {
-    fn from(record: &FileRecord) -> Self {
+impl api::FileRecord {
+    /// Converts a record. The purge of a deleted file is due after the grace period of `config`.
+    /// `awaits_copy` of a PENDING file is null until you set it, for example from
+    /// [`Bindings::awaits_copy`](crate::bindings::Bindings::awaits_copy).
+    pub fn of(record: &FileRecord, config: &StoreConfig) -> Self {
         // All fields by name: a new one does not compile until somebody has decided about it.
         let FileRecord {
             file_id,
@@ -29,6 +33,9 @@ impl From<&FileRecord> for api::FileRecord {
             metadata,
             // Internal: `updated_at` moves with it.
             edited_at: _,
+            deletion,
+            sync_attempts,
+            sync_error,
         } = record;
 
         Self {
@@ -57,6 +64,15 @@ impl From<&FileRecord> for api::FileRecord {
             purge_status: state.purge().map(Into::into),
             metadata: metadata.members(),
             thumbhash: blob.thumbhash.as_ref().map(|hash| STANDARD.encode(hash.as_bytes())),
+            deleted_at: deletion.map(|deletion| deletion.deleted_at.to_string()),
+            purge_due_at: record.purge_due_at(config.purge_grace).map(|at| at.to_string()),
+            awaits_copy: match state.sync() {
+                // The binding of the organization decides.
+                SyncStatus::Pending => None,
+                _ => Some(record.awaits_copy(None)),
+            },
+            sync_attempts: *sync_attempts,
+            sync_error: sync_error.clone(),
         }
     }
 }

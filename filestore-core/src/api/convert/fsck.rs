@@ -1,10 +1,10 @@
-//! Checks of the whole store.
+//! Checks of the store.
 
 use crate::api;
-use crate::domain::clock::Timestamp;
-use crate::domain::fsck::{
+use crate::domain::report::fsck::{
     Finding, FindingKind, FsckDepth, FsckMode, FsckReport, FsckRunning, FsckStatus, FsckSummary,
 };
+use crate::domain::time::clock::Timestamp;
 
 impl From<Finding> for api::FsckFinding {
     fn from(finding: Finding) -> Self {

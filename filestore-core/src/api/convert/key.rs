@@ -1,20 +1,20 @@
-//! Keys of the API.
+//! API keys.
 
 use std::time::Duration;
 
 use crate::api;
+use crate::domain::access::key::{ApiKey, KeySecret, NewKey};
+use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::OrganizationId;
-use crate::domain::key::{ApiKey, KeySecret, NewKey};
-use crate::domain::scope::Scope;
 
-/// The name of a key that nobody named.
+/// Name of a key without a name.
 const UNNAMED: &str = "unnamed";
 
 impl TryFrom<&api::CreateKey> for NewKey {
     type Error = Error;
 
-    /// `InvalidField` for an organization that can be none, and for an unknown scope.
+    /// Reads the request. `InvalidField` for an invalid organization or an unknown scope.
     fn try_from(request: &api::CreateKey) -> Result<Self> {
         let scopes =
             request.scopes.iter().map(|scope| scope.parse()).collect::<Result<Vec<_>>>()?;
@@ -66,6 +66,13 @@ impl From<&(ApiKey, KeySecret)> for api::NewKeyReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::access::key::KeyScope;
+
+    #[test]
+    fn the_wire_and_the_domain_have_the_same_scopes() {
+        let domain: Vec<_> = KeyScope::ALL.iter().map(|scope| scope.as_str()).collect();
+        assert_eq!(domain, api::KEY_SCOPES);
+    }
 
     #[test]
     fn a_star_alone_is_every_organization() {

@@ -1,7 +1,7 @@
-//! The only bridge between the domain and the wire, one file per resource.
+//! The only bridge between `domain` and `api`, with one file for each resource.
 //!
-//! Domain types carry no serde, so that renaming a field cannot change the API by accident; the
-//! conversions here give every value the name that the contract has for it.
+//! Domain types have no serde, so that a renamed field cannot change the API by accident. The
+//! conversions here give each value its name in the API.
 
 mod vocabulary;
 mod backup;
@@ -19,6 +19,8 @@ mod erase;
 mod receipt;
 mod overview;
 mod usage;
+mod me;
+mod id;
 mod reply;
 mod field;
 

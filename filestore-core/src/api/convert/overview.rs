@@ -1,14 +1,14 @@
-//! The whole service at a glance.
+//! The state of the whole service.
 
 use crate::api;
-use crate::domain::clock::Timestamp;
-use crate::domain::overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished};
-use crate::domain::provider_health::{ProviderFault, ProviderHealth};
+use crate::domain::provider::health::{ProviderFault, ProviderHealth};
 use crate::domain::report::PurgeReport;
+use crate::domain::report::overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished};
+use crate::domain::time::clock::Timestamp;
 use crate::variant::CacheReport;
 
 impl api::StatusReply {
-    /// Shows a store at a glance, with the contents of its variant cache.
+    /// Converts the state of a store, with the size of its variant cache.
     pub fn of(overview: &Overview, variants: CacheReport) -> Self {
         let providers = overview.providers.iter();
         let migrations = overview.migrations.iter().cloned();
@@ -26,6 +26,8 @@ impl api::StatusReply {
             disk: overview.disk.map(Into::into),
             unfinished: overview.unfinished.into(),
             providers: providers.map(|one| api::AdminProvider::of(one, overview.at)).collect(),
+            files: overview.total.files,
+            bytes: overview.total.bytes,
             sync: overview.sync.clone().into(),
             purge: (&overview.purge).into(),
             migrations: migrations
@@ -46,7 +48,7 @@ fn fault_or_ok(fault: Option<&String>) -> String {
 }
 
 impl api::AdminProvider {
-    /// Shows a provider with its state at `now`.
+    /// Converts a provider with its state at `now`.
     pub fn of(status: &ProviderStatus, now: Timestamp) -> Self {
         let last_error = status.health.as_ref().and_then(last_error);
 
@@ -63,7 +65,7 @@ impl api::AdminProvider {
 }
 
 impl api::ReadyProvider {
-    /// Shows how a provider answers, and what waits for it, at `now`.
+    /// Converts the readiness of a provider, with its waiting work, at `now`.
     pub fn of(status: &ProviderStatus, now: Timestamp) -> Self {
         let last_error = status.health.as_ref().and_then(last_error);
 
@@ -76,7 +78,7 @@ impl api::ReadyProvider {
     }
 }
 
-/// Returns the later of the last errors of a provider's breakers.
+/// Returns the last error of a provider: of reads or of writes.
 fn last_error(health: &ProviderHealth) -> Option<&ProviderFault> {
     let all = [&health.writes, &health.reads];
     all.into_iter().filter_map(|breaker| breaker.last_error.as_ref()).max_by_key(|fault| fault.at)
@@ -115,6 +117,8 @@ impl From<&PurgeReport> for api::StatusPurge {
             due: purge.purged,
             due_bytes: purge.purged_bytes,
             waiting: purge.waiting,
+            waiting_bytes: purge.waiting_bytes,
+            next_due_at: purge.next_due_at.map(|at| at.to_string()),
             expired: purge.expired,
             due_blobs: purge.blobs_removed,
         }

@@ -1,10 +1,10 @@
-//! Receipts of purges.
+//! Purge receipts.
 
 use crate::api;
-use crate::domain::receipt_key::{ReceiptKeyInfo, SignedReceipt};
+use crate::domain::report::receipt_key::{ReceiptKeyInfo, SignedReceipt};
 
 impl From<SignedReceipt> for api::SignedReceipt {
-    /// Hands the receipt on as it was signed.
+    /// Converts the receipt without changes, because the signature covers its exact text.
     fn from(signed: SignedReceipt) -> Self {
         Self::new(signed.json, signed.signature)
     }

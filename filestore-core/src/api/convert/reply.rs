@@ -1,21 +1,41 @@
-//! Replies that are remembered with an idempotency key.
+//! Replies that the store remembers for an idempotency key.
 
 use crate::api;
+use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, Result};
-use crate::domain::record::FileRecord;
-use crate::domain::reply::StoredReply;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::reply::StoredReply;
+use crate::domain::provider::ProviderCode;
 
 impl StoredReply {
-    /// Encodes the reply to the upload of one file.
-    pub(crate) fn of_file(record: &FileRecord) -> Result<Self> {
-        Ok(Self::new(vec![record.file_id], encoded(&api::FileRecord::from(record))?))
+    /// Encodes the reply to the upload of one file by an organization that is bound to `bound`.
+    pub(crate) fn of_file(
+        record: &FileRecord,
+        config: &StoreConfig,
+        bound: Option<&ProviderCode>,
+    ) -> Result<Self> {
+        let shown = shown(record, config, bound);
+        Ok(Self::new(vec![record.file_id], encoded(&shown)?))
     }
 
     /// Encodes the reply to a batch.
-    pub(crate) fn of_batch(records: &[FileRecord]) -> Result<Self> {
-        let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
+    pub(crate) fn of_batch(
+        records: &[FileRecord],
+        config: &StoreConfig,
+        bound: Option<&ProviderCode>,
+    ) -> Result<Self> {
+        let shown: Vec<_> = records.iter().map(|record| shown(record, config, bound)).collect();
         Ok(Self::new(records.iter().map(|record| record.file_id).collect(), encoded(&shown)?))
     }
+}
+
+fn shown(
+    record: &FileRecord,
+    config: &StoreConfig,
+    bound: Option<&ProviderCode>,
+) -> api::FileRecord {
+    let awaits_copy = Some(record.awaits_copy(bound));
+    api::FileRecord { awaits_copy, ..api::FileRecord::of(record, config) }
 }
 
 fn encoded(reply: &impl serde::Serialize) -> Result<Vec<u8>> {

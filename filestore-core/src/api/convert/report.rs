@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::api;
+use crate::domain::error::{Error, Result};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
-    ProviderInfo, PurgeReport, SyncReport, SyncStatusReport, WorkFailure,
+    ProviderInfo, PurgeOptions, PurgeReport, PurgeWhen, SyncReport, SyncStatusReport, WorkFailure,
 };
 
 impl From<WorkFailure> for api::WorkFailure {
@@ -24,6 +25,17 @@ fn by_code(counts: BTreeMap<ProviderCode, u64>) -> BTreeMap<String, u64> {
     counts.into_iter().map(|(provider, count)| (provider.to_string(), count)).collect()
 }
 
+impl TryFrom<&api::PurgeRunRequest> for PurgeOptions {
+    type Error = Error;
+
+    /// Reads the files that a run covers. `InvalidField` for an invalid organization.
+    fn try_from(request: &api::PurgeRunRequest) -> Result<Self> {
+        let organization = request.organization_id.as_deref().map(str::parse).transpose()?;
+        let when = if request.now { PurgeWhen::Now } else { PurgeWhen::Due };
+        Ok(Self { when, organization })
+    }
+}
+
 impl From<PurgeReport> for api::PurgeReport {
     fn from(report: PurgeReport) -> Self {
         Self {
@@ -34,6 +46,8 @@ impl From<PurgeReport> for api::PurgeReport {
             blobs_removed: report.blobs_removed,
             removed_at: by_code(report.removed_at),
             waiting: report.waiting,
+            waiting_bytes: report.waiting_bytes,
+            next_due_at: report.next_due_at.map(|at| at.to_string()),
             postponed: by_code(report.postponed),
             is_paused: report.is_paused,
             failed: report.failed,
@@ -115,7 +129,7 @@ impl From<MigrateRunning> for api::MigrateRunning {
 impl From<MigrateStatus> for api::MigrateStatus {
     fn from(status: MigrateStatus) -> Self {
         Self {
-            organization_id: status.organization.get(),
+            organization_id: status.organization.into(),
             bound_to: status.bound_to.map(|provider| provider.to_string()),
             holdings: status.holdings.into_iter().map(Into::into).collect(),
             running: status.running.map(Into::into),

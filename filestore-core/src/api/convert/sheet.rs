@@ -4,7 +4,7 @@ use crate::api::{SheetCell, SheetMap};
 use crate::variant::Sheet;
 
 impl From<&Sheet> for SheetMap {
-    /// Says of an empty cell what its error says: for whoever may see that.
+    /// Converts a sheet. An empty cell gets the details of its error, for callers with access.
     fn from(sheet: &Sheet) -> Self {
         let cells = sheet.cells.iter().map(|cell| {
             let id = cell.file_id.to_string();

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use crate::api;
+use crate::domain::access::signed_url::{SignFile, SignUpload, SigningSecretInfo};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::signed_url::{SignFile, SignUpload, SigningSecretInfo};
-use crate::domain::variant::{Fit, Motion, VariantSize};
+use crate::domain::file::variant::{Fit, Motion, VariantSize};
 
 impl TryFrom<&api::SignRequest> for SignFile {
     type Error = Error;
 
-    /// `InvalidField` for a size that no variant has, or a fit or motion without a size.
+    /// Reads the request. `InvalidField` for an unknown size, or for a fit or motion without a
+    /// size.
     fn try_from(request: &api::SignRequest) -> Result<Self> {
         let mut sign = Self::content();
         if let Some(side) = request.size {

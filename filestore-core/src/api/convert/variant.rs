@@ -33,7 +33,7 @@ impl From<CacheReport> for api::VariantCacheReport {
 
 #[cfg(test)]
 mod tests {
-    use crate::domain::variant;
+    use crate::domain::file::variant;
 
     #[test]
     fn the_wire_names_the_sizes_that_the_domain_allows() {

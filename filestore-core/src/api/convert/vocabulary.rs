@@ -1,16 +1,16 @@
-//! The domain's enums and the words of the wire, both ways.
+//! The enums of `domain` and the words of the API, in both directions.
 //!
-//! Towards the wire every match is exhaustive, so that a new state or kind cannot be forgotten.
+//! Each match towards the API is exhaustive, so that a new state or kind cannot be forgotten.
 
 use crate::api;
-use crate::domain::disposition::Disposition;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::provider_health::BreakerState;
-use crate::domain::status::{Location, PurgeStatus, Status, SyncStatus};
-use crate::domain::variant::Fit;
+use crate::domain::file::disposition::Disposition;
+use crate::domain::file::status::{Location, PurgeStatus, Status, SyncStatus};
+use crate::domain::file::variant::Fit;
+use crate::domain::provider::health::BreakerState;
 use crate::storage::CheckOutcome;
 
-/// Maps a closed enum of the domain to its open word on the wire, variant by variant.
+/// Converts an enum of the domain to its open word in the API.
 macro_rules! to_wire {
     ($from:ty => $to:ident { $($name:ident,)* }) => {
         impl From<$from> for api::$to {
@@ -21,7 +21,7 @@ macro_rules! to_wire {
     };
 }
 
-/// Reads an open word as the domain's enum, and refuses a word that the domain does not know.
+/// Converts an open word to the enum of the domain. Refuses unknown words.
 macro_rules! from_wire {
     ($from:ident => $to:ty) => {
         impl TryFrom<&api::$from> for $to {
@@ -49,10 +49,7 @@ from_wire!(StorageLocation => Location);
 to_wire!(ErrorKind => ErrorCode {
     InvalidField,
     MissingField,
-    UnknownField,
-    RepeatedField,
     MalformedBody,
-    Unauthorized,
     Forbidden,
     SignatureInvalid,
     SignatureExpired,
@@ -78,7 +75,6 @@ to_wire!(ErrorKind => ErrorCode {
     ConversionFailed,
     CorruptImage,
     ImageTooLarge,
-    BodyTimeout,
     Busy,
     OutcomeUnknown,
     StorageFull,

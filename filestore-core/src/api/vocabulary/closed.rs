@@ -1,4 +1,4 @@
-//! Choices of a caller, as requests hold them.
+//! Words that a request can contain.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,11 +6,12 @@ use std::fmt;
 use super::closed_word;
 
 closed_word! {
-    /// The way a picture fills the square of its variant.
+    /// How a picture fits the square of a variant.
     Fit "fit" {
-        /// Fills the square; the overhang is cut off evenly on both sides.
+        /// Fills the square. Both sides of the longer dimension are cut off evenly.
         Cover = "cover",
-        /// Keeps the whole picture within the square; the result is square only if the picture is.
+        /// Keeps the whole picture and the aspect ratio. The result is square only if the picture
+        /// is.
         Inside = "inside",
     }
 }
@@ -23,11 +24,11 @@ impl Default for Fit {
 }
 
 closed_word! {
-    /// The wish for a browser to show a file or to save it.
+    /// Whether a browser shows or saves a file.
     Disposition "disposition" {
-        /// Saves the file to the user's disk.
+        /// Saves the file to disk.
         Attachment = "attachment",
-        /// Shows the file, if its type is safe to show.
+        /// Shows the file, if the type is safe to show.
         Inline = "inline",
     }
 }
@@ -35,14 +36,14 @@ closed_word! {
 /// The choice between doing the work and only counting it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DryRun {
-    /// The work is only counted; nothing is touched.
+    /// Only counts the work, without changes.
     Yes,
-    /// The work is done.
+    /// Does the work.
     #[default]
     No,
 }
 
-/// A text that is none of the allowed words.
+/// The error for a word that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownWord {
     what: &'static str,
@@ -54,7 +55,7 @@ impl UnknownWord {
         Self { what, allowed }
     }
 
-    /// Returns the words that are allowed.
+    /// Returns the allowed words.
     pub fn allowed(&self) -> &'static [&'static str] {
         self.allowed
     }

@@ -3,105 +3,113 @@
 use super::open_word;
 
 open_word! {
-    /// The reason of a refusal or failure, as `code` of a problem document.
+    /// The error code in a problem document.
     ///
-    /// Codes never change their meaning; a later server may send more of them.
+    /// A code never changes its meaning. A later server can send new codes.
     ErrorCode {
-        /// A field, parameter or header has a bad value; `field` names it.
+        /// A field, parameter or header has an invalid value. See `field`.
         InvalidField = "invalid_field",
-        /// A field that must be there is not.
+        /// A required field is missing.
         MissingField = "missing_field",
-        /// A field or key the endpoint does not know.
+        /// The endpoint does not know this field or key.
         UnknownField = "unknown_field",
-        /// A field or key given more than once.
+        /// A field or key occurs more than once.
         RepeatedField = "repeated_field",
-        /// The body is not what its type says (bad multipart, bad JSON, cut short).
+        /// The body does not match its type, for example incomplete multipart or invalid JSON.
         MalformedBody = "malformed_body",
-        /// No or no valid key.
+        /// The key is missing or invalid.
         Unauthorized = "unauthorized",
-        /// The key lacks the scope or may not act on the organization, a field says other than the signed
-        /// URL, or an open server is asked by a page of another site, or from elsewhere for administration.
+        /// The key does not have the scope or the organization, or a field differs from the signed
+        /// URL. For an open server: a page of another site sent the request, or an administrative
+        /// request came from outside.
         Forbidden = "forbidden",
-        /// The signature of a URL is none of the service for this request.
+        /// The signature of the URL is not valid for this request.
         SignatureInvalid = "signature_invalid",
         /// The signed URL has expired.
         SignatureExpired = "signature_expired",
-        /// The one upload that the signed URL was for has been made, or runs.
+        /// The signed URL was already used for an upload, or an upload with it is running.
         SignatureUsed = "signature_used",
-        /// Nothing there, or nothing there for this caller.
+        /// The file does not exist, or the caller has no access.
         NotFound = "not_found",
-        /// The state does not allow the change; `from`, `to` and `allowed` say more.
+        /// The state does not allow this change. See `from`, `to` and `allowed`.
         InvalidTransition = "invalid_transition",
-        /// Another request changed the file or binding at the same moment; or the migration does not fit the
-        /// binding or another one runs; or the key is revoked, or there are as many as may be.
+        /// Another request changed the file or binding at the same time. Also: the migration does
+        /// not match the binding, another migration is running, the key is revoked, or the maximum
+        /// number of keys exists.
         Conflict = "conflict",
-        /// The file was claimed by the purge and cannot be restored.
+        /// The purge has claimed the file. You can no longer restore it.
         AlreadyPurging = "already_purging",
-        /// `require_binding` is set and the organization has no active binding.
+        /// `require_binding` is set, and the organization has no active binding.
         BindingRequired = "binding_required",
-        /// The organization has an active binding already.
+        /// The organization already has an active binding.
         BindingAlreadyActive = "binding_already_active",
-        /// The organization has no active binding (and none that could be resumed).
+        /// The organization has no active binding, or no binding to resume.
         NoActiveBinding = "no_active_binding",
-        /// The provider code is unknown; `allowed` lists the valid ones.
+        /// The provider code is unknown. See `allowed`.
         UnknownProvider = "unknown_provider",
-        /// The provider takes no new files.
+        /// The provider accepts no new files.
         ProviderInactive = "provider_inactive",
-        /// The provider that holds or should take the bytes fails or is not configured.
+        /// The provider of the file fails or is not configured.
         ProviderUnavailable = "provider_unavailable",
-        /// A precondition (If-Match, If-Unmodified-Since) does not hold.
+        /// A precondition failed, for example `If-Match`.
         PreconditionFailed = "precondition_failed",
-        /// The request carries the idempotency key of another content.
+        /// The idempotency key was used for other content.
         IdempotencyMismatch = "idempotency_mismatch",
-        /// Another request with the same idempotency key still runs.
+        /// Another request with this idempotency key is still running.
         IdempotencyInProgress = "idempotency_in_progress",
-        /// The bytes do not have the given SHA-256.
+        /// The bytes do not match the SHA-256 digest.
         DigestMismatch = "digest_mismatch",
-        /// A file, batch or body is over its limit.
+        /// A file, batch or body exceeds its limit.
         TooLarge = "too_large",
-        /// A batch has more items than allowed, or a deletion more ids.
+        /// A batch has too many files, or a deletion too many ids.
         TooManyItems = "too_many_items",
-        /// The organization is over its quota.
+        /// The organization exceeds its quota.
         QuotaExceeded = "quota_exceeded",
-        /// A variant was asked of a file that is no raster image.
+        /// The file is not an image, so it has no variants.
         NotAnImage = "not_an_image",
-        /// The file could not be turned into a picture by its converter.
+        /// The converter could not make an image from the file.
         ConversionFailed = "conversion_failed",
-        /// The image is broken.
+        /// The image is damaged.
         CorruptImage = "corrupt_image",
-        /// The image is over the pixel or memory limits.
+        /// The image exceeds the limits of pixels or memory.
         ImageTooLarge = "image_too_large",
         /// The client stopped sending.
         BodyTimeout = "body_timeout",
-        /// A queue or budget is full; later it may not be.
+        /// A queue or budget is full. Try again later.
         Busy = "busy",
-        /// The database did not answer to a change: it may have been made.
+        /// The database did not answer to a change. The change may or may not be stored.
         OutcomeUnknown = "outcome_unknown",
-        /// The disk is full. Deletes still work.
+        /// The disk is full. You can still delete files.
         StorageFull = "storage_full",
-        /// The disk of the database server is full: nothing can be stored, changed or deleted.
+        /// The disk of the database server is full. The server cannot store, change or delete
+        /// anything.
         DatabaseFull = "database_full",
-        /// The data directory is held by another process.
+        /// Another process uses the data directory.
         Locked = "locked",
-        /// The data directory, configuration or database cannot be used as it is.
+        /// The server cannot use the data directory, the configuration or the database.
         Unusable = "unusable",
-        /// The record of the file cannot be read: it has to be repaired or restored.
+        /// The record of the file is damaged. Repair or restore it.
         RecordDamaged = "record_damaged",
-        /// A fault of the service or its disk.
+        /// The server or its disk has a fault. See the log.
         Internal = "internal",
-        /// The request is not HTTP as the service takes it: it has no or several `Host` headers.
+        /// The server does not accept the HTTP request, for example without or with several `Host`
+        /// headers.
         MalformedRequest = "malformed_request",
-        /// The request names a host that is not this server's; an open server answers to its own.
+        /// The request names the host of another server. An open server answers only to its own
+        /// hosts.
         MisdirectedRequest = "misdirected_request",
-        /// The database or the storage does not answer: the reply of a readiness check.
+        /// The database or the storage does not answer (readiness check).
         NotReady = "not_ready",
-        /// The client makes too many requests; `Retry-After` says when to come back.
+        /// The client sends too many requests. Wait for `Retry-After`.
         RateLimited = "rate_limited",
-        /// The path exists, but not with this method; `allowed` lists its methods.
+        /// The path does not allow this method. See `allowed`.
         MethodNotAllowed = "method_not_allowed",
-        /// The body has another type or a content encoding; `allowed` lists the type.
+        /// The request uses a part of HTTP that the server does not have, for example a transfer coding
+        /// other than `chunked`. See `allowed`.
+        NotImplemented = "not_implemented",
+        /// The body has an unsupported media type or content encoding. See `allowed`.
         UnsupportedMediaType = "unsupported_media_type",
-        /// No byte of the file lies in the range that was asked for.
+        /// The range contains no byte of the file.
         RangeNotSatisfiable = "range_not_satisfiable",
     }
 }

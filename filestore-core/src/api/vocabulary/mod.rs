@@ -1,11 +1,10 @@
-//! The words of the wire: every enumerated value of the API, once for server, client and CLI.
+//! The enumerated values of the API, shared by server, client and CLI.
 //!
-//! Two kinds of words exist. An *open* word comes in replies: a later server may know more of them,
-//! so each of these enums ends with `Unknown`, which keeps the text as it came. A *closed* word
-//! only goes out in requests, where an unknown one would be a mistake of the caller.
+//! An *open* word occurs in replies. A later server can know more words, so each open enum has
+//! `Unknown`, which keeps the text. A *closed* word occurs only in requests. An unknown closed word
+//! is an error of the caller.
 //!
-//! The domain has enums of its own for what it decides by; `api/convert` maps them, and its tests
-//! hold both spellings equal.
+//! The domain has enums of its own. `api/convert` maps them, and tests compare the spellings.
 
 mod closed;
 mod error_code;
@@ -15,14 +14,16 @@ mod schema;
 
 pub use closed::{Disposition, DryRun, Fit, UnknownWord};
 pub use error_code::ErrorCode;
-pub use open::{BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus};
+pub use open::{
+    AccessMode, BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus,
+};
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::Visitor;
 
-/// Defines an open word: an enum with a last variant `Unknown(String)` for what later servers say.
+/// Defines an open word: an enum with a last variant `Unknown(String)` for words of later servers.
 macro_rules! open_word {
     (
         $(#[doc = $doc:literal])*
@@ -33,7 +34,7 @@ macro_rules! open_word {
         #[non_exhaustive]
         pub enum $type {
             $($(#[doc = $word_doc])* $name,)*
-            /// A word of a later server, as it was sent.
+            /// A word of a later server.
             Unknown(String),
         }
 
@@ -41,7 +42,7 @@ macro_rules! open_word {
             /// The words that this version knows, in declaration order.
             pub const KNOWN: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Returns the word as the wire spells it.
+            /// Returns the word as in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$name => $text,)*
@@ -68,7 +69,7 @@ macro_rules! open_word {
             }
         }
 
-        /// Never fails: a word that is not known is `Unknown`.
+        /// Never fails. An unknown word becomes `Unknown`.
         impl std::str::FromStr for $type {
             type Err = std::convert::Infallible;
 
@@ -83,14 +84,14 @@ macro_rules! open_word {
             }
         }
 
-        /// Compares with the word as the wire spells it.
+        /// Compares with the word as in JSON.
         impl PartialEq<str> for $type {
             fn eq(&self, text: &str) -> bool {
                 self.as_str() == text
             }
         }
 
-        /// Compares with the word as the wire spells it.
+        /// Compares with the word as in JSON.
         impl PartialEq<&str> for $type {
             fn eq(&self, text: &&str) -> bool {
                 self.as_str() == *text
@@ -125,7 +126,7 @@ macro_rules! open_word {
     };
 }
 
-/// Defines a closed word: a `Copy` enum whose `FromStr` names the allowed words when it fails.
+/// Defines a closed word: a `Copy` enum. If `FromStr` fails, the error names the allowed words.
 macro_rules! closed_word {
     (
         $(#[doc = $doc:literal])*
@@ -141,10 +142,10 @@ macro_rules! closed_word {
         }
 
         impl $type {
-            /// The words of this type, in declaration order.
+            /// All words of this type, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Returns the word as the wire spells it.
+            /// Returns the word as in JSON.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -197,7 +198,7 @@ macro_rules! closed_word {
 
 use {closed_word, open_word};
 
-/// Reads an open word, whatever it says.
+/// Reads an open word. Accepts every text.
 struct OpenWord<T> {
     expected: &'static str,
     word: PhantomData<T>,
@@ -221,7 +222,7 @@ impl<T: for<'a> From<&'a str>> Visitor<'_> for OpenWord<T> {
     }
 }
 
-/// Reads a closed word, and refuses others.
+/// Reads a closed word. Refuses unknown text.
 struct ClosedWord<T> {
     expected: &'static str,
     word: PhantomData<T>,

@@ -1,75 +1,85 @@
-//! States and outcomes, as replies hold them.
+//! States and results in replies.
 
 use super::open_word;
 
 open_word! {
-    /// The stage of a file's life.
+    /// The lifecycle status of a file.
     Status {
-        /// Temporary: local only, expires.
+        /// Temporary. Stored locally, and expires.
         Temp = "TEMP",
-        /// A thumbnail source: local only, kept.
+        /// Source of thumbnails. Stored locally, and does not expire.
         Thumbnail = "THUMBNAIL",
-        /// An ordinary file, kept until it is deleted.
+        /// An ordinary file. Stays until you delete it.
         Ready = "READY",
     }
 }
 
 open_word! {
-    /// The progress of a file on its way to the organization's provider.
+    /// The progress of a file towards the provider of the organization.
     SyncStatus {
-        /// Nothing to do: the file has nowhere to go, or is there already.
+        /// No work: the file has no other provider, or is already there.
         None = "NONE",
-        /// Waiting for the sync worker.
+        /// Waits for the sync worker.
         Pending = "PENDING",
         /// Claimed by the sync worker.
         Syncing = "SYNCING",
         /// Copied, verified and served from the provider.
         Synced = "SYNCED",
-        /// Failed for good after the last attempt; served from its old place.
+        /// All attempts failed. The file is served from its old location.
         Failed = "FAILED",
     }
 }
 
 open_word! {
-    /// The mark of a deleted file.
+    /// The purge status of a deleted file.
     PurgeStatus {
-        /// Deleted; the background job removes the bytes, then the record.
+        /// Deleted. The purge removes the bytes and then the record.
         SystemPurge = "SYSTEM_PURGE",
     }
 }
 
 open_word! {
-    /// The side that serves a file's bytes.
+    /// The side that serves the bytes of a file.
     StorageLocation {
-        /// The service itself, from its data directory.
+        /// The server sends the bytes.
         Local = "LOCAL",
-        /// A provider, by redirect.
+        /// The server redirects to a provider.
         Cloud = "CLOUD",
     }
 }
 
 open_word! {
-    /// The end of one step of a provider check.
+    /// The result of one step of a provider check.
     CheckOutcome {
-        /// Works as it should.
+        /// The step succeeded.
         Ok = "ok",
-        /// Not offered by the provider, which is used without it.
+        /// The provider does not offer this, and filestore works without it.
         Cannot = "cannot",
-        /// Offered by the provider, but does not work.
+        /// The provider offers this, but the step failed.
         Failed = "failed",
-        /// Not attempted, because a step before failed.
+        /// Not attempted, because an earlier step failed.
         Skipped = "skipped",
     }
 }
 
 open_word! {
-    /// The state of the breaker before a provider.
+    /// The circuit breaker of a provider.
     BreakerState {
-        /// The provider answers: operations pass.
+        /// The provider answers. Operations pass.
         Closed = "closed",
-        /// One operation is trying the provider; all others fail at once.
+        /// One operation tests the provider. All other operations fail at once.
         HalfOpen = "half_open",
-        /// The provider does not answer: operations fail at once until the next trial.
+        /// The provider does not answer. Operations fail at once until the next test.
         Open = "open",
+    }
+}
+
+open_word! {
+    /// The way in which a service admits callers.
+    AccessMode {
+        /// Without keys: every caller who can reach the server can do everything.
+        Open = "open",
+        /// With keys: each request needs an API key.
+        Keys = "keys",
     }
 }

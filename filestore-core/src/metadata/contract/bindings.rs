@@ -1,7 +1,7 @@
 //! Bindings.
 
 use super::*;
-use crate::domain::binding::{Binding, BindingChange, NewBinding};
+use crate::domain::provider::binding::{Binding, BindingChange, NewBinding};
 use crate::metadata::BindingOutcome;
 
 fn new(organization: OrganizationNumber, code: &str) -> NewBinding {
@@ -179,4 +179,19 @@ pub(crate) async fn each_change_of_a_binding_shows_at_once(metadata: &dyn Metada
 
     metadata.forget_organization(&organization("7")).await.unwrap();
     assert_eq!(active().await, None, "forgotten");
+}
+
+pub(crate) async fn the_active_bindings_of_several_are_read_together(metadata: &dyn Metadata) {
+    for organization in [7, 8, 9] {
+        super::syncs::bind(metadata, organization, "s3").await;
+    }
+    let ended = BindingChange { is_active: Some(false), ..BindingChange::default() };
+    metadata.change_binding(number(8), ended, &[], at(1)).await.unwrap();
+
+    let asked = [9, 8, 7, 6].map(number);
+    let mut found = metadata.active_bindings(&asked).await.unwrap();
+    found.sort_by_key(|binding| binding.organization);
+    let found: Vec<_> = found.iter().map(|binding| binding.organization).collect();
+    assert_eq!(found, [number(7), number(9)]);
+    assert_eq!(metadata.active_bindings(&[]).await.unwrap(), []);
 }

@@ -1,9 +1,9 @@
 //! Look-up, insert, usage.
 
 use super::*;
-use crate::domain::binding::{BindingChange, NewBinding};
-use crate::domain::record::{Dimensions, Thumbhash};
-use crate::domain::usage::{Stored, Usage};
+use crate::domain::file::record::{Dimensions, Thumbhash};
+use crate::domain::file::usage::{Stored, Usage};
+use crate::domain::provider::binding::{BindingChange, NewBinding};
 use crate::metadata::BindingOutcome;
 
 pub(crate) async fn an_inserted_file_reads_back_whole(metadata: &dyn Metadata) {
@@ -66,7 +66,7 @@ pub(crate) async fn a_batch_with_a_bad_row_leaves_nothing(metadata: &dyn Metadat
 
     assert_eq!(get(metadata, first.file_id).await, None);
     assert_eq!(get(metadata, present.file_id).await.as_deref(), Some(&present));
-    assert_eq!(metadata.stored_bytes(&organization("acme")).await.unwrap(), 10);
+    assert_eq!(metadata.usage(&organization("acme")).await.unwrap().total().bytes, 10);
 }
 
 pub(crate) async fn a_batch_over_the_quota_leaves_nothing(metadata: &dyn Metadata) {
@@ -77,7 +77,7 @@ pub(crate) async fn a_batch_over_the_quota_leaves_nothing(metadata: &dyn Metadat
     for record in &batch {
         assert_eq!(get(metadata, record.file_id).await, None);
     }
-    assert_eq!(metadata.stored_bytes(&organization("acme")).await.unwrap(), 10);
+    assert_eq!(metadata.usage(&organization("acme")).await.unwrap().total().bytes, 10);
 }
 
 pub(crate) async fn the_quota_lets_the_last_byte_in(metadata: &dyn Metadata) {
@@ -210,7 +210,7 @@ pub(crate) async fn the_quota_of_files_lets_the_last_file_in(metadata: &dyn Meta
 
 pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Metadata) {
     let acme = organization("acme");
-    let stored = async || metadata.stored_bytes(&acme).await.unwrap();
+    let stored = async || metadata.usage(&acme).await.unwrap().total().bytes;
     assert_eq!(stored().await, 0);
 
     let one = put(metadata, sized(ready("acme"), 100)).await;
@@ -234,11 +234,19 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
     assert_eq!((usage.local, usage.cloud), (ten, thirty));
     assert_eq!(metadata.usage(&organization("nobody")).await.unwrap(), Usage::default());
 
+    let all = metadata.total().await.unwrap();
+    assert_eq!((all.local, all.cloud), (Stored { files: 2, bytes: 5010 }, thirty));
+
     metadata.update_file(change(&moved, deleted(&moved, at(3)))).await.unwrap();
     assert_eq!(stored().await, 40, "deleted bytes count until they are gone");
 
     let claims = metadata
-        .claim_purges(lease("run", at(3), at(9)), &provider("s3"), at(3), 10)
+        .claim_purges(
+            lease("run", at(3), at(9)),
+            &provider("s3"),
+            DueFiles::marked_before(at(3)),
+            10,
+        )
         .await
         .unwrap();
     assert_eq!((claims.len(), stored().await), (1, 40));

@@ -1,12 +1,16 @@
-//! Holds of snapshots under way.
+//! Holds of running snapshots.
 
 use super::*;
 use crate::metadata::DroppedBlob;
+use crate::metadata::sqlite::SnapshotDatabase;
 
-/// Claims at `now` for ten milliseconds, without grace.
+/// Claims files at `now` for ten milliseconds, without a grace period.
 async fn claimed(metadata: &dyn Metadata, now: i64) -> Vec<FileId> {
     let lease = lease("run", at(now), at(now + 10));
-    let claims = metadata.claim_purges(lease, &ProviderCode::local(), at(now), 10).await.unwrap();
+    let claims = metadata
+        .claim_purges(lease, &ProviderCode::local(), DueFiles::marked_before(at(now)), 10)
+        .await
+        .unwrap();
     claims.iter().map(|claim| claim.record.file_id).collect()
 }
 
@@ -14,7 +18,7 @@ async fn due(metadata: &dyn Metadata, now: i64) -> usize {
     metadata.due_blobs(&ProviderCode::local(), at(now), 10).await.unwrap().len()
 }
 
-/// Replaces the blob of `record`; the old one is due at once.
+/// Replaces the blob of `record`. The old blob is due at once.
 async fn drop_a_blob(metadata: &dyn Metadata, record: &FileRecord) {
     let next = replaced(record, 5, at(1));
     let drop_blob = Some(DroppedBlob {
@@ -66,6 +70,37 @@ pub(crate) async fn a_start_ends_all_holds(metadata: &dyn Metadata) {
     let named = put_deleted(metadata, ready("acme"), at(0)).await;
     assert!(claimed(metadata, 5).await.is_empty());
 
-    metadata.clear_leases().await.unwrap();
+    leases::end_leases(metadata).await;
     assert_eq!(claimed(metadata, 5).await, [named.file_id]);
+}
+
+pub(crate) async fn a_snapshot_names_the_files_that_no_purge_had_claimed(metadata: &dyn Metadata) {
+    let kept = put(metadata, ready("acme")).await;
+    let purged = put_deleted(metadata, ready("acme"), at(0)).await;
+    assert_eq!(claimed(metadata, 0).await, [purged.file_id]);
+    metadata.take_hold("one", at(0), at(100)).await.unwrap();
+    metadata.end_era(&organization("gone"), at(7)).await.unwrap();
+    let deleted = put_deleted(metadata, ready("acme"), at(0)).await;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("copy");
+    metadata.snapshot_to(&path).await.unwrap();
+    let newer = put_deleted(metadata, ready("acme"), at(0)).await;
+
+    let copy = SnapshotDatabase::open_foreign(&path).unwrap();
+    let mut named = Vec::new();
+    let damaged = copy.each_named(&mut |bytes| {
+        named.push(bytes.file_id);
+        Ok(())
+    });
+    assert_eq!((damaged.unwrap(), copy.count().unwrap()), (0, 2));
+    assert_eq!(sorted(named), sorted(vec![kept.file_id, deleted.file_id]));
+    assert_eq!(copy.era().unwrap(), metadata.era());
+    assert_eq!(copy.file(kept.file_id).unwrap().as_ref(), Some(&kept));
+    assert_eq!(copy.file(purged.file_id).unwrap(), None);
+
+    // Its rows are those that the engine knows.
+    metadata.narrow_hold("one", copy.last_row().unwrap()).await.unwrap();
+    let due = claimed(metadata, 20).await;
+    assert_eq!(sorted(due), sorted(vec![purged.file_id, newer.file_id]));
 }

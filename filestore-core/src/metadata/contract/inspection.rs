@@ -1,11 +1,10 @@
-//! The questions of checks, and erasures of organizations.
+//! Operations for checks.
 
 use super::*;
-use crate::domain::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
-use crate::metadata::contract::sync::bind;
+use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
 use crate::metadata::{
-    CheckName, CheckRun, DriftedTotal, DroppedBlob, IdempotencyEntry, MendLocation, MendedRow,
-    NamedBlob, PurgeClaimed, Referrer, Total, WalkedFile,
+    CheckName, CheckRun, DriftedTotal, DroppedBlob, MendLocation, MendedRow, NamedBlob,
+    PurgeClaimed, Referrer, Total, WalkedFile,
 };
 
 pub(crate) async fn a_walk_meets_every_record_once(metadata: &dyn Metadata) {
@@ -14,11 +13,14 @@ pub(crate) async fn a_walk_meets_every_record_once(metadata: &dyn Metadata) {
     all.push(put_deleted(metadata, ready("7"), at(1)).await);
     let claimed = all[2].file_id;
     let lease = lease("run", at(1), at(9));
-    metadata.claim_purges(lease, &ProviderCode::local(), at(1), 9).await.unwrap();
+    metadata
+        .claim_purges(lease, &ProviderCode::local(), DueFiles::marked_before(at(1)), 9)
+        .await
+        .unwrap();
 
     let (mut met, mut after) = (Vec::new(), String::new());
     loop {
-        let page = metadata.walk_files(&after, 2).await.unwrap();
+        let page = metadata.inspection().walk_files(&after, 2).await.unwrap();
         for file in page.files {
             let WalkedFile::Sound(record, is_claimed) = file else { panic!("{file:?}") };
             assert_eq!(is_claimed == PurgeClaimed::Yes, record.file_id == claimed);
@@ -30,11 +32,16 @@ pub(crate) async fn a_walk_meets_every_record_once(metadata: &dyn Metadata) {
     assert_eq!(met, sorted(all.iter().map(|record| record.file_id).collect()));
 
     let unknown = FileId::generate(at(0));
-    let known = metadata.known_files(&[claimed, unknown, all[0].file_id]).await.unwrap();
+    let known =
+        metadata.inspection().known_files(&[claimed, unknown, all[0].file_id]).await.unwrap();
     assert_eq!(known, [true, false, true]);
     let blobs: Vec<_> = all.iter().map(NamedBlob::of).collect();
     let other = NamedBlob { holder: provider("s3"), ..blobs[0].clone() };
-    let named = metadata.still_named(&[other, blobs[0].clone(), blobs[2].clone()]).await.unwrap();
+    let named = metadata
+        .inspection()
+        .still_named(&[other, blobs[0].clone(), blobs[2].clone()])
+        .await
+        .unwrap();
     assert_eq!(named, [false, true, false], "not at another holder, and not once it is claimed");
 }
 
@@ -49,7 +56,7 @@ pub(crate) async fn orphans_are_what_nothing_refers_to(metadata: &dyn Metadata) 
 
     let (local, s3) = (ProviderCode::local(), provider("s3"));
     let keys = [record.blob.key.clone(), orphan.clone()];
-    let found = metadata.referrers(&local, &keys).await.unwrap();
+    let found = metadata.inspection().referrers(&local, &keys).await.unwrap();
     assert_eq!(found, [Referrer::Record, Referrer::Nobody]);
 
     let keys = [noted.blob.key.clone(), withdrawn.blob.key, record.blob.key.clone(), orphan];
@@ -59,13 +66,13 @@ pub(crate) async fn orphans_are_what_nothing_refers_to(metadata: &dyn Metadata) 
         key: record.blob.key.as_str().into(),
     };
     let expected = [Referrer::Note, Referrer::Dropped, elsewhere, Referrer::Nobody];
-    assert_eq!(metadata.referrers(&s3, &keys).await.unwrap(), expected);
+    assert_eq!(metadata.inspection().referrers(&s3, &keys).await.unwrap(), expected);
 
-    let adopted = metadata.adopt_orphans(&s3, &keys, at(50)).await.unwrap();
+    let adopted = metadata.inspection().adopt_orphans(&s3, &keys, at(50)).await.unwrap();
     assert_eq!(adopted, [false, false, false, true]);
     let due = metadata.due_blobs(&s3, at(50), 9).await.unwrap();
     assert_eq!(due.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&keys[1], &keys[3]]);
-    let old = metadata.old_writes(at(1), 9).await.unwrap();
+    let old = metadata.inspection().old_writes(at(1), 9).await.unwrap();
     assert_eq!(old, [(s3, noted.blob.key)]);
 }
 
@@ -85,13 +92,13 @@ pub(crate) async fn a_live_blob_is_spared(metadata: &dyn Metadata) {
     assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Done);
 
     let blob = NamedBlob::of(&record);
-    let doomed = metadata.doomed_blobs(9).await.unwrap();
+    let doomed = metadata.inspection().doomed_blobs(9).await.unwrap();
     assert_eq!(doomed, [blob.clone(), blob.clone()]);
     let stranger = NamedBlob { holder: provider("other"), ..blob.clone() };
-    assert!(!metadata.spare_blob(&stranger).await.unwrap());
-    assert!(metadata.spare_blob(&blob).await.unwrap());
-    assert!(!metadata.spare_blob(&blob).await.unwrap());
-    assert_eq!(metadata.doomed_blobs(9).await.unwrap(), []);
+    assert!(!metadata.inspection().spare_blob(&stranger).await.unwrap());
+    assert!(metadata.inspection().spare_blob(&blob).await.unwrap());
+    assert!(!metadata.inspection().spare_blob(&blob).await.unwrap());
+    assert_eq!(metadata.inspection().doomed_blobs(9).await.unwrap(), []);
 }
 
 pub(crate) async fn a_location_is_set_right(metadata: &dyn Metadata) {
@@ -101,28 +108,37 @@ pub(crate) async fn a_location_is_set_right(metadata: &dyn Metadata) {
     assert_eq!(metadata.update_file(change(&old, copied.clone())).await.unwrap(), Updated::Done);
 
     let blob = NamedBlob::of(&copied);
-    assert!(!metadata.mend_location(&blob, MendLocation::Cloud).await.unwrap(), "it is right");
-    assert!(metadata.mend_location(&blob, MendLocation::Local).await.unwrap());
+    assert!(
+        !metadata.inspection().mend_location(&blob, MendLocation::Cloud).await.unwrap(),
+        "it is right"
+    );
+    assert!(metadata.inspection().mend_location(&blob, MendLocation::Local).await.unwrap());
     let mended = get(metadata, old.file_id).await.unwrap();
     assert_eq!(mended.state, old.state, "LOCAL, and to be copied again");
-    assert!(!metadata.mend_location(&NamedBlob::of(&old), MendLocation::Local).await.unwrap());
+    assert!(
+        !metadata
+            .inspection()
+            .mend_location(&NamedBlob::of(&old), MendLocation::Local)
+            .await
+            .unwrap()
+    );
 }
 
 pub(crate) async fn a_sound_row_is_left_alone_and_shown_whole(metadata: &dyn Metadata) {
     let record = put(metadata, ready("acme")).await;
     let id = record.file_id.to_string();
-    assert_eq!(metadata.mend_file(&id).await.unwrap(), MendedRow::Sound);
-    assert_eq!(metadata.mend_file("no id").await.unwrap(), MendedRow::Sound);
+    assert_eq!(metadata.inspection().mend_file(&id).await.unwrap(), MendedRow::Sound);
+    assert_eq!(metadata.inspection().mend_file("no id").await.unwrap(), MendedRow::Sound);
     assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&record));
 
-    let text = metadata.row_text(&id).await.unwrap().unwrap();
+    let text = metadata.inspection().row_text(&id).await.unwrap().unwrap();
     let row: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(row["file_id"], id.as_str());
     assert_eq!(row["original_name"], "grüße 🎉.txt");
     assert_eq!(row["size_bytes"], 10);
     assert_eq!(row["sha256"], "07".repeat(32));
     assert_eq!(row["expires_at"], serde_json::Value::Null);
-    assert_eq!(metadata.row_text("no id").await.unwrap(), None);
+    assert_eq!(metadata.inspection().row_text("no id").await.unwrap(), None);
 }
 
 pub(crate) async fn totals_are_what_their_files_add_up_to(metadata: &dyn Metadata) {
@@ -132,16 +148,19 @@ pub(crate) async fn totals_are_what_their_files_add_up_to(metadata: &dyn Metadat
     }
     let gone = put_deleted(metadata, ready("only-deleted"), at(1)).await;
     let lease = lease("run", at(1), at(9));
-    metadata.claim_purges(lease, &ProviderCode::local(), at(1), 9).await.unwrap();
+    metadata
+        .claim_purges(lease, &ProviderCode::local(), DueFiles::marked_before(at(1)), 9)
+        .await
+        .unwrap();
     assert_eq!(metadata.finish_purges("run", &[Purged::of(gone.file_id)], at(2)).await.unwrap(), 1);
 
-    let all = metadata.organizations("", 9).await.unwrap();
+    let all = metadata.inspection().organizations("", 9).await.unwrap();
     assert_eq!(all, ["10", "7", "B", "acme", "only-deleted"]);
-    assert_eq!(metadata.organizations("7", 2).await.unwrap(), ["B", "acme"]);
+    assert_eq!(metadata.inspection().organizations("7", 2).await.unwrap(), ["B", "acme"]);
     for organization in &all {
-        assert_eq!(metadata.drifted_totals(Some(organization)).await.unwrap(), []);
+        assert_eq!(metadata.inspection().drifted_totals(Some(organization)).await.unwrap(), []);
     }
-    assert_eq!(metadata.drifted_totals(None).await.unwrap(), []);
+    assert_eq!(metadata.inspection().drifted_totals(None).await.unwrap(), []);
 
     // What was found at an earlier instant is right, once, whatever has come since.
     let usage = |location: &str, files: i64| DriftedTotal {
@@ -155,15 +174,19 @@ pub(crate) async fn totals_are_what_their_files_add_up_to(metadata: &dyn Metadat
         counted: (6, 0),
     };
     let before = metadata.sync_counts().await.unwrap();
-    metadata.correct_totals(&[usage("LOCAL", 2), usage("CLOUD", -1), syncs]).await.unwrap();
+    metadata
+        .inspection()
+        .correct_totals(&[usage("LOCAL", 2), usage("CLOUD", -1), syncs])
+        .await
+        .unwrap();
     let wrong = metadata.usage(&organization("7")).await.unwrap();
     assert_eq!((wrong.local.files, wrong.local.bytes, wrong.cloud.files), (3, 30, 0));
     assert_eq!(metadata.sync_counts().await.unwrap().pending, before.pending + 5);
     for drifted in [Some("7"), None] {
-        let found = metadata.drifted_totals(drifted).await.unwrap();
+        let found = metadata.inspection().drifted_totals(drifted).await.unwrap();
         assert!(!found.is_empty());
-        metadata.correct_totals(&found).await.unwrap();
-        assert_eq!(metadata.drifted_totals(drifted).await.unwrap(), []);
+        metadata.inspection().correct_totals(&found).await.unwrap();
+        assert_eq!(metadata.inspection().drifted_totals(drifted).await.unwrap(), []);
     }
     put(metadata, ready("7")).await;
     assert_eq!(metadata.usage(&organization("7")).await.unwrap().local.files, 2, "they go on");
@@ -189,67 +212,34 @@ fn run() -> CheckRun {
 }
 
 pub(crate) async fn a_check_goes_on_from_its_stored_state(metadata: &dyn Metadata) {
-    assert_eq!(metadata.check_run(CheckName::Asked).await.unwrap(), None);
-    metadata.begin_check(&run()).await.unwrap();
+    assert_eq!(metadata.inspection().check_run(CheckName::Asked).await.unwrap(), None);
+    metadata.inspection().begin_check(&run()).await.unwrap();
     let stored = CheckRun { postponed: vec![(provider("s3"), "two lines".into())], ..run() };
-    assert_eq!(metadata.check_run(CheckName::Asked).await.unwrap(), Some(stored.clone()));
-    assert_eq!(metadata.check_run(CheckName::Scrub).await.unwrap(), None);
+    assert_eq!(
+        metadata.inspection().check_run(CheckName::Asked).await.unwrap(),
+        Some(stored.clone())
+    );
+    assert_eq!(metadata.inspection().check_run(CheckName::Scrub).await.unwrap(), None);
 
     let (grave, light) = (FindingKind::ALL[0], *FindingKind::ALL.last().unwrap());
     let mut one = Finding::new(light, "s3", "name", "detail").of_file(FileId::generate(at(0)));
     let two = Finding::new(grave, "LOCAL", "b", "detail");
     let found = vec![one.clone(), two.clone()];
-    assert_eq!(metadata.save_check(&stored, found).await.unwrap(), (2, 0));
-    assert_eq!(metadata.findings(CheckName::Asked, 9).await.unwrap(), [two.clone(), one.clone()]);
+    assert_eq!(metadata.inspection().save_check(&stored, found).await.unwrap(), (2, 0));
+    assert_eq!(
+        metadata.inspection().findings(CheckName::Asked, 9).await.unwrap(),
+        [two.clone(), one.clone()]
+    );
 
     one.outcome = FindingOutcome::Repaired("done".into());
     let later = CheckRun { found: 2, cursor: "y".into(), ..stored };
-    assert_eq!(metadata.save_check(&later, vec![one.clone()]).await.unwrap(), (2, 1));
+    assert_eq!(metadata.inspection().save_check(&later, vec![one.clone()]).await.unwrap(), (2, 1));
     let kept = CheckRun { repaired: 1, ..later };
-    assert_eq!(metadata.check_run(CheckName::Asked).await.unwrap(), Some(kept));
-    assert_eq!(metadata.findings(CheckName::Asked, 1).await.unwrap(), [two]);
-    let counts = metadata.count_findings(CheckName::Asked).await.unwrap();
+    assert_eq!(metadata.inspection().check_run(CheckName::Asked).await.unwrap(), Some(kept));
+    assert_eq!(metadata.inspection().findings(CheckName::Asked, 1).await.unwrap(), [two]);
+    let counts = metadata.inspection().count_findings(CheckName::Asked).await.unwrap();
     assert_eq!(counts, [(grave, 1, 0), (light, 1, 1)]);
 
-    metadata.begin_check(&run()).await.unwrap();
-    assert_eq!(metadata.findings(CheckName::Asked, 9).await.unwrap(), []);
-}
-
-pub(crate) async fn an_erased_organization_leaves_nothing(metadata: &dyn Metadata) {
-    bind(metadata, 7, "s3").await;
-    let record = ready("7");
-    let reply = IdempotencyEntry {
-        organization: organization("7"),
-        key: "k".into(),
-        fingerprint: [3; 32],
-        file_ids: vec![record.file_id],
-        reply: b"{}".to_vec(),
-        expires_at: at(1000),
-    };
-    let remembered = InsertFiles { idempotency: Some(reply), ..insert([record.clone()]) };
-    metadata.insert_files(remembered).await.unwrap();
-    let noted = in_cloud(ready("7"), "s3");
-    note(metadata, &noted).await;
-    put(metadata, ready("70")).await;
-    metadata.update_file(change(&record, deleted(&record, at(100)))).await.unwrap();
-
-    let left = metadata.left_of(&organization("7")).await.unwrap();
-    let counts = (left.files, left.dropped, left.notes, left.bindings, left.replies);
-    assert_eq!(counts, (1, 0, 1, 1, 1));
-
-    metadata.withdraw_writes(&[noted.blob.key], at(900)).await.unwrap();
-    metadata.hasten_erasure(&organization("7"), at(1)).await.unwrap();
-    let due = metadata.due_blobs(&provider("s3"), at(1), 9).await.unwrap();
-    let claims =
-        metadata.claim_purges(lease("run", at(1), at(9)), &ProviderCode::local(), at(1), 9).await;
-    assert_eq!((due.len(), claims.unwrap().len()), (1, 1), "within their grace periods");
-    metadata.finish_blobs(&due, at(900)).await.unwrap();
-    metadata.finish_purges("run", &[Purged::of(record.file_id)], at(900)).await.unwrap();
-
-    let removed = metadata.forget_organization(&organization("7")).await.unwrap();
-    assert_eq!((removed.bindings, removed.replies), (1, 1));
-    let left = metadata.left_of(&organization("7")).await.unwrap();
-    let counts = (left.files, left.dropped, left.notes, left.bindings, left.replies);
-    assert_eq!(counts, (0, 0, 0, 0, 0));
-    assert_eq!(metadata.organizations("", 9).await.unwrap(), ["70"]);
+    metadata.inspection().begin_check(&run()).await.unwrap();
+    assert_eq!(metadata.inspection().findings(CheckName::Asked, 9).await.unwrap(), []);
 }

@@ -1,11 +1,11 @@
-//! Keys of the API.
+//! API keys.
 
 use super::*;
+use crate::domain::access::key::{ApiKey, KeyDigest, KeyScope};
 use crate::domain::id::KeyId;
-use crate::domain::key::{ApiKey, KeyDigest, KeyScope};
 use crate::metadata::{KeyChange, KeyOutcome, StoredKey};
 
-/// The number of keys that may be, in most of these tests.
+/// The maximum number of keys in most of these tests.
 const MOST: usize = 9;
 
 fn key(number: i64, organizations: Scope) -> StoredKey {

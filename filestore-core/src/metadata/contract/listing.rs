@@ -1,14 +1,14 @@
-//! Listings, against a model that filters a vector.
+//! Listings, compared with a model that filters a vector.
 
 use super::*;
+use crate::domain::file::listing::{ListFilter, ListPosition};
+use crate::domain::file::status::{PurgeStatus, Status, SyncStatus};
 use crate::domain::id::SubSystem;
-use crate::domain::listing::{ListFilter, ListPosition};
-use crate::domain::status::{PurgeStatus, Status};
 
 const ORGANIZATIONS: [&str; 3] = ["1", "2", "acme"];
 const SUB_SYSTEMS: [&str; 2] = ["a", "b"];
 
-/// Files of every organization, part, status and purge status, several in each millisecond.
+/// Stores files of every organization, sub-system, status and purge status, several in each millisecond.
 async fn fill(metadata: &dyn Metadata) -> Vec<FileRecord> {
     let mut all = Vec::new();
     for round in 0..3 {
@@ -53,7 +53,7 @@ fn shows(filter: &ListFilter, scope: &Scope, record: &FileRecord) -> bool {
         && scope.covers(&record.organization_id)
 }
 
-/// Every page of a listing, one after the other.
+/// Returns all pages of a listing.
 async fn pages(
     metadata: &dyn Metadata,
     filter: &ListFilter,
@@ -117,7 +117,7 @@ pub(crate) async fn every_filter_and_scope_shows_exactly_its_files(metadata: &dy
     assert!(none.records.is_empty());
 }
 
-/// Lists wishes of clients beyond organization, part and states.
+/// Lists filters beyond organization, sub-system and states.
 fn wishes() -> Vec<ListFilter> {
     let metadata = |members: &[(&str, &str)]| {
         members.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -144,7 +144,7 @@ fn wishes() -> Vec<ListFilter> {
     wishes
 }
 
-/// Files of every kind that the wishes tell apart, several of each name.
+/// Stores files of every kind that these filters distinguish, several with each name.
 async fn fill_for_wishes(metadata: &dyn Metadata) -> Vec<FileRecord> {
     let names = ["a", "b", "b-1", "b-10", "b-2", "B-1", "é", "e\u{301}"];
     let types = ["text/plain", "TEXT/Plain; charset=utf-8", "image/png"];
@@ -168,7 +168,7 @@ async fn fill_for_wishes(metadata: &dyn Metadata) -> Vec<FileRecord> {
     all
 }
 
-/// The model of [`ListFilter`] beyond organization, part and states.
+/// The model of [`ListFilter`] beyond organization, sub-system and states.
 fn grants(wish: &ListFilter, record: &FileRecord) -> bool {
     let essence = record.mime_type.split(';').next().unwrap().to_lowercase();
     let object: serde_json::Value = serde_json::from_str(record.metadata.as_json()).unwrap();
@@ -252,7 +252,7 @@ pub(crate) async fn an_edited_file_is_found_by_what_it_is_now(metadata: &dyn Met
     }
 
     let cleared = FileRecord {
-        metadata: crate::domain::custom_metadata::CustomMetadata::default(),
+        metadata: crate::domain::file::custom_metadata::CustomMetadata::default(),
         edited_at: Some(at(2)),
         ..next.clone()
     };
@@ -316,4 +316,65 @@ pub(crate) async fn a_filter_outside_the_scope_shows_nothing(metadata: &dyn Meta
     let seen = async |scope: &Scope| metadata.list_files(&filter, scope, None, 10).await.unwrap();
     assert!(seen(&foreign).await.records.is_empty());
     assert_eq!(seen(&Scope::All).await.records.len(), 1);
+}
+
+pub(crate) async fn files_of_a_sync_status_are_listed_whatever_the_others_are(
+    metadata: &dyn Metadata,
+) {
+    let mut all = Vec::new();
+    for organization in ["1", "2"] {
+        for (sync, location) in [
+            (SyncStatus::None, Location::Local),
+            (SyncStatus::Pending, Location::Local),
+            (SyncStatus::Syncing, Location::Local),
+            (SyncStatus::Synced, Location::Cloud),
+            (SyncStatus::Failed, Location::Local),
+        ] {
+            for sub_system in ["a", "b", "a"] {
+                let ready = ready(organization);
+                let file = if location == Location::Cloud { in_cloud(ready, "s3") } else { ready };
+                let state = FileState::from_row(Status::Ready, sync, None, location).unwrap();
+                let sub_system = sub_system.parse().unwrap();
+                all.push(put(metadata, FileRecord { sub_system, state, ..file }).await);
+            }
+        }
+        all.push(put(metadata, temp(organization)).await);
+        all.push(put_deleted(metadata, ready(organization), at(1)).await);
+    }
+    all.sort_by_key(|record| std::cmp::Reverse(record.file_id));
+
+    let scopes = [Scope::All, Scope::Organizations(vec![organization("2")])];
+    for sync in SyncStatus::ALL {
+        for (organization_id, sub_system) in
+            [(None, None), (Some("1"), None), (Some("1"), Some("b"))]
+        {
+            for (purge_status, status) in [
+                (None, None),
+                (None, Some(Status::Ready)),
+                (None, Some(Status::Temp)),
+                (Some(PurgeStatus::SystemPurge), None),
+            ] {
+                let filter = ListFilter {
+                    organization_id: organization_id.map(organization),
+                    sub_system: sub_system.map(|name: &str| name.parse().unwrap()),
+                    sync_status: Some(*sync),
+                    purge_status,
+                    status,
+                    ..ListFilter::default()
+                };
+                for scope in &scopes {
+                    let expected: Vec<_> = all
+                        .iter()
+                        .filter(|record| shows(&filter, scope, record))
+                        .filter(|record| record.state.sync() == *sync)
+                        .cloned()
+                        .collect();
+                    for limit in [2, 1000] {
+                        let shown = pages(metadata, &filter, scope, limit).await;
+                        assert_eq!(shown, expected, "{filter:?} {scope:?} by {limit}");
+                    }
+                }
+            }
+        }
+    }
 }

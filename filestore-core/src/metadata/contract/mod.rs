@@ -1,46 +1,56 @@
-//! The contract suite: the behaviour of every [`Metadata`] engine, as functions that its tests run.
+//! The contract suite: the required behaviour of every [`Metadata`] engine, as test functions.
 //!
-//! [`contract_tests!`] turns them all into tests of an engine. A function that is missing from its
-//! list is dead code, which the compiler reports.
+//! [`contract_tests!`] turns all functions into tests of an engine. If its list lacks a function, the
+//! function is dead code, and the compiler reports it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Purged, UpdateFile, Updated,
-    WriteIntent, Writes,
+    BindingSeen, DueFiles, Expected, InsertFiles, Inserted, Lease, Metadata, Purged, UpdateFile,
+    Updated, WriteIntent, Writes,
 };
-use crate::domain::clock::Timestamp;
-use crate::domain::custom_metadata::CustomMetadata;
+use crate::domain::access::scope::Scope;
+use crate::domain::file::custom_metadata::CustomMetadata;
+use crate::domain::file::lifecycle::FileState;
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::record::{Blob, Deletion, FileRecord};
+use crate::domain::file::status::Location;
 use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256};
-use crate::domain::lifecycle::FileState;
-use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::{Blob, FileRecord};
-use crate::domain::scope::Scope;
-use crate::domain::status::Location;
+use crate::domain::report::erasure::Era;
+use crate::domain::time::clock::Timestamp;
 
 pub(crate) mod files;
-pub(crate) mod changes;
+pub(crate) mod file_changes;
 pub(crate) mod listing;
+pub(crate) mod organizations;
 pub(crate) mod idempotency;
 pub(crate) mod bindings;
 pub(crate) mod keys;
-pub(crate) mod purge;
+pub(crate) mod purges;
+pub(crate) mod dropped;
 pub(crate) mod receipts;
+pub(crate) mod backlog;
+pub(crate) mod leases;
 pub(crate) mod holds;
-pub(crate) mod sync;
-pub(crate) mod copies;
-pub(crate) mod writes;
-pub(crate) mod signatures;
+pub(crate) mod syncs;
+pub(crate) mod sync_claims;
+pub(crate) mod holdings;
+pub(crate) mod intents;
+pub(crate) mod signing;
+pub(crate) mod erasures;
 pub(crate) mod inspection;
-pub(crate) mod as_a_whole;
+pub(crate) mod upkeep;
+pub(crate) mod damage;
+pub(crate) mod plans;
 
-/// Makes a test of each function of the suite. `$make` is the absolute path of a function that
-/// returns an empty engine and a guard that must outlive it.
+/// Creates a test for each function of the suite, with the attribute in brackets. `$make` is the absolute path of
+/// a function that returns an empty engine and a guard. The guard must outlive the engine, and is a
+/// [`Vandal`](damage::Vandal).
 macro_rules! contract_tests {
-    ($make:path) => {
-        $crate::metadata::contract::contract_tests! { @list $make:
+    ($attribute:tt $make:path) => {
+        $crate::metadata::contract::contract_tests! { @list $attribute $make:
             files {
                 an_inserted_file_reads_back_whole,
                 an_unknown_file_is_none,
@@ -55,7 +65,7 @@ macro_rules! contract_tests {
                 files_of_the_disk_are_listed_since_a_time,
                 usage_follows_inserts_replaces_and_purges,
             }
-            changes {
+            file_changes {
                 an_update_changes_all_that_may_change,
                 an_update_from_another_state_is_lost,
                 a_move_of_the_bytes_keeps_an_edit_that_it_has_not_seen,
@@ -74,6 +84,12 @@ macro_rules! contract_tests {
                 a_filter_that_few_files_pass_costs_a_page_and_says_where_to_go_on,
                 paging_goes_on_past_ties_and_deletions,
                 a_filter_outside_the_scope_shows_nothing,
+                files_of_a_sync_status_are_listed_whatever_the_others_are,
+            }
+            organizations {
+                organizations_with_files_or_a_binding_are_listed,
+                sub_systems_are_listed_with_what_is_temporary_and_deleted,
+                the_totals_of_a_sub_system_follow_every_change,
             }
             idempotency {
                 a_reply_is_remembered_with_its_files,
@@ -92,6 +108,7 @@ macro_rules! contract_tests {
                 without_a_binding_there_is_nothing_to_change,
                 the_newest_terminated_binding_resumes,
                 each_change_of_a_binding_shows_at_once,
+                the_active_bindings_of_several_are_read_together,
             }
             keys {
                 a_key_reads_back_whole,
@@ -101,26 +118,28 @@ macro_rules! contract_tests {
                 a_dead_key_makes_room_for_a_new_one,
                 the_last_use_only_moves_forward,
             }
-            purge {
+            purges {
                 temp_files_expire_up_to_the_limit,
                 claims_come_oldest_first_and_only_after_the_grace,
+                a_claimed_file_is_due_whatever_its_mark_says,
+                a_claim_of_one_organization_takes_no_file_of_another,
+                a_claim_of_one_organization_leaves_what_a_hold_keeps,
+                temp_files_of_one_organization_expire_alone,
+                an_organization_has_deleted_files_until_they_are_purged,
                 a_claimed_file_is_not_claimed_twice_nor_restored,
                 of_two_concurrent_runs_each_file_goes_to_one,
                 a_lease_that_ended_can_be_taken_over,
                 a_failed_purge_waits_and_stays_claimed,
-                clearing_leases_frees_them_but_keeps_the_waits,
                 only_the_owner_finishes,
                 a_finished_purge_takes_the_dropped_blobs_along,
                 a_finished_purge_leaves_what_was_withdrawn_at_a_provider,
+                what_failed_comes_after_what_came_due_before_its_next_attempt,
+                a_purge_waits_for_the_dropped_blobs_at_other_providers,
+            }
+            dropped {
                 a_run_that_is_late_ends_no_blob_that_was_dropped_since,
-                the_backlog_counts_what_a_run_would_find,
-                what_waits_is_counted_by_the_provider_that_has_it_to_do,
                 dropped_blobs_come_due_and_are_finished_or_postponed,
                 each_holder_has_claims_and_dropped_blobs_of_its_own,
-                what_failed_comes_after_what_came_due_before_its_next_attempt,
-                purge_leases_can_be_renewed_and_released,
-                a_purge_waits_for_the_dropped_blobs_at_other_providers,
-                waits_end_when_the_provider_answers_again,
             }
             receipts {
                 a_receipt_says_who_deleted_and_what_was_absent,
@@ -131,12 +150,28 @@ macro_rules! contract_tests {
                 a_foreign_receipt_looks_like_an_unknown_one,
                 old_receipts_are_forgotten_up_to_the_limit,
             }
+            backlog {
+                the_backlog_of_one_organization_counts_no_other,
+                the_backlog_counts_what_a_run_would_find,
+                what_waits_is_counted_by_the_provider_that_has_it_to_do,
+            }
+            leases {
+                clearing_leases_frees_them_but_keeps_the_waits,
+                purge_leases_can_be_renewed_and_released,
+                waits_end_when_the_provider_answers_again,
+                the_waits_of_all_organizations_are_cut_short,
+                a_lease_can_be_renewed_and_ends,
+                released_claims_count_no_attempt,
+                clearing_leases_makes_files_wait_again,
+                waits_are_cut_short_where_they_are_longer,
+            }
             holds {
                 what_a_hold_keeps_waits_until_it_ends,
                 a_hold_lasts_as_long_as_it_is_renewed,
                 a_start_ends_all_holds,
+                a_snapshot_names_the_files_that_no_purge_had_claimed,
             }
-            sync {
+            syncs {
                 files_with_nowhere_to_go_are_settled,
                 files_bound_elsewhere_wait,
                 files_already_there_are_settled,
@@ -144,37 +179,41 @@ macro_rules! contract_tests {
                 deleted_files_are_not_settled,
                 counts_follow_every_change,
             }
-            copies {
+            sync_claims {
                 a_claim_is_syncing_and_its_copy_is_noted,
                 a_claimed_file_is_nobody_elses,
                 only_files_bound_to_a_target_are_claimed,
                 organizations_take_turns,
                 a_file_waits_between_its_attempts_and_fails_at_the_end,
-                the_waits_of_all_organizations_are_cut_short,
                 an_excused_failure_counts_no_attempt,
-                a_lease_can_be_renewed_and_ends,
-                released_claims_count_no_attempt,
-                clearing_leases_makes_files_wait_again,
+                a_record_says_why_its_copy_failed_until_it_is_tried_anew,
                 a_replace_begins_all_attempts_anew,
                 a_flip_is_lost_when_the_file_was_replaced_or_deleted,
                 queueing_takes_what_is_elsewhere_page_by_page,
                 failed_files_are_queued_again,
+            }
+            holdings {
                 files_elsewhere_come_oldest_first_and_page_by_page,
                 holdings_are_counted_by_provider_and_status,
             }
-            writes {
+            intents {
                 a_blob_at_a_provider_needs_its_intent,
                 an_intent_ends_with_its_record,
                 a_withdrawn_write_becomes_a_dropped_blob,
                 old_writes_are_withdrawn_up_to_the_limit,
                 a_renewed_write_is_young_again,
             }
-            signatures {
+            signing {
                 a_new_secret_signs_and_the_one_before_verifies_for_its_time,
                 a_revoked_secret_is_gone_at_once,
                 a_permit_is_spent_with_the_file_that_it_was_for,
                 of_two_concurrent_uploads_with_one_permit_one_is_done,
                 a_permit_that_came_too_late_is_refused_and_forgotten,
+            }
+            erasures {
+                an_erased_organization_leaves_nothing,
+                an_insert_that_began_before_an_erasure_is_refused,
+                what_an_erasure_has_deleted_or_hastened_is_not_restored,
             }
             inspection {
                 a_walk_meets_every_record_once,
@@ -184,22 +223,39 @@ macro_rules! contract_tests {
                 a_sound_row_is_left_alone_and_shown_whole,
                 totals_are_what_their_files_add_up_to,
                 a_check_goes_on_from_its_stored_state,
-                an_erased_organization_leaves_nothing,
             }
-            as_a_whole {
+            upkeep {
                 it_answers,
                 settings_are_kept_by_name,
                 the_id_of_a_store_cannot_be_set,
-                waits_are_cut_short_where_they_are_longer,
                 calls_of_many_tasks_all_succeed,
                 a_call_that_nobody_waits_for_is_done_all_the_same,
                 after_closing_every_call_fails,
             }
         }
+        $crate::metadata::contract::contract_tests! { @damaged $attribute $make:
+            a_damaged_record_is_named_and_harms_no_other,
+            a_repaired_record_is_damaged_no_more,
+            damaged_records_do_not_keep_others_from_the_purge,
+            a_damaged_dropped_blob_keeps_its_own_file_only_from_the_purge,
+            damaged_records_and_bindings_do_not_keep_others_from_their_provider,
+            a_page_of_files_to_move_is_full_beside_damaged_ones,
+        }
     };
-    (@list $make:path: $($group:ident { $($name:ident,)* })*) => {
+    (@damaged $attribute:tt $make:path: $($name:ident,)*) => {
+        mod damage { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #$attribute
+            async fn $name() {
+                let (engine, guard) = $make();
+                $crate::metadata::contract::damage::$name(&engine, &guard).await;
+            }
+        )* }
+    };
+    (@list $attribute:tt $make:path: $($group:ident { $($name:ident,)* })*) => {
         $(mod $group { $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #$attribute
             async fn $name() {
                 let (engine, _guard) = $make();
                 $crate::metadata::contract::$group::$name(&engine).await;
@@ -209,12 +265,12 @@ macro_rules! contract_tests {
 }
 pub(crate) use contract_tests;
 
-/// A lease from `now` to `until`.
+/// Returns a lease from `now` to `until`.
 pub(crate) fn lease(owner: &str, now: Timestamp, until: Timestamp) -> Lease<'_> {
     Lease { owner, now, until }
 }
 
-/// An instant, `millis` after some fixed day in 2026.
+/// Returns a time, `millis` after a fixed day in 2026.
 pub(crate) fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(1_795_248_930_000 + millis)
 }
@@ -236,12 +292,12 @@ pub(crate) fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values
 }
 
-/// A READY, PENDING, LOCAL file of 10 bytes, uploaded at `at(0)`.
+/// Returns a READY, PENDING, LOCAL file of 10 bytes, uploaded at `at(0)`.
 pub(crate) fn ready(organization: &str) -> FileRecord {
     uploaded(organization, at(0))
 }
 
-/// A READY, PENDING, LOCAL file of 10 bytes, uploaded at `now`.
+/// Returns a READY, PENDING, LOCAL file of 10 bytes, uploaded at `now`.
 pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
     let organization_id: OrganizationId = organization.parse().unwrap();
     let sub_system = "gallery".parse().unwrap();
@@ -269,10 +325,13 @@ pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
         expires_at: None,
         metadata: CustomMetadata::default(),
         edited_at: None,
+        deletion: None,
+        sync_attempts: 0,
+        sync_error: None,
     }
 }
 
-/// A TEMP file that expires at `at(1000)`.
+/// Returns a TEMP file that expires at `at(1000)`.
 pub(crate) fn temp(organization: &str) -> FileRecord {
     FileRecord {
         state: FileState::uploaded_temp(),
@@ -285,7 +344,7 @@ pub(crate) fn sized(record: FileRecord, size_bytes: u64) -> FileRecord {
     FileRecord { blob: Blob { size_bytes, ..record.blob }, ..record }
 }
 
-/// A file whose bytes `code` holds.
+/// Returns a file with its bytes at `code`.
 pub(crate) fn in_cloud(record: FileRecord, code: &str) -> FileRecord {
     FileRecord {
         state: FileState::uploaded(Location::Cloud),
@@ -294,7 +353,7 @@ pub(crate) fn in_cloud(record: FileRecord, code: &str) -> FileRecord {
     }
 }
 
-/// `record` with a new blob of `size_bytes`, as a replace at `now` leaves it.
+/// Returns `record` with a new blob of `size_bytes`, like after a replacement at `now`.
 pub(crate) fn replaced(record: &FileRecord, size_bytes: u64, now: Timestamp) -> FileRecord {
     let key = BlobKey::new(&record.organization_id, &record.sub_system, now, BlobId::generate(now));
     FileRecord {
@@ -305,12 +364,18 @@ pub(crate) fn replaced(record: &FileRecord, size_bytes: u64, now: Timestamp) -> 
     }
 }
 
-/// `record`, deleted at `now`.
+/// Returns `record`, deleted at `now`.
 pub(crate) fn deleted(record: &FileRecord, now: Timestamp) -> FileRecord {
-    FileRecord { state: record.state.delete(), updated_at: now, ..record.clone() }
+    let deletion = Some(record.deletion.unwrap_or_else(|| Deletion::at(now)));
+    FileRecord { state: record.state.delete(), updated_at: now, deletion, ..record.clone() }
 }
 
-/// An insert without binding, quota or key.
+/// Returns `record`, restored at its last change.
+pub(crate) fn restored(record: &FileRecord) -> FileRecord {
+    FileRecord { state: record.state.restore(), deletion: None, ..record.clone() }
+}
+
+/// Returns an insert without binding, quota or key.
 pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
     InsertFiles {
         records: records.into(),
@@ -319,10 +384,11 @@ pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
         quota_files: None,
         idempotency: None,
         permit: None,
+        era: Era::default(),
     }
 }
 
-/// A change from `old` to `next` without dropped blob, quota or binding.
+/// Returns a change from `old` to `next` without dropped blob, quota or binding.
 pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
     UpdateFile {
         expected: Expected::of(old),
@@ -336,7 +402,7 @@ pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
     }
 }
 
-/// Notes the write of the blob of `record`, if a provider holds it.
+/// Records a write intent for the blob of `record`, if a provider holds it.
 pub(crate) async fn note(metadata: &dyn Metadata, record: &FileRecord) {
     if !record.blob.provider.is_local() {
         let intent = WriteIntent {
@@ -350,7 +416,7 @@ pub(crate) async fn note(metadata: &dyn Metadata, record: &FileRecord) {
     }
 }
 
-/// `record`, READY, with a new blob that `code` holds, as a sync or a migration leaves it.
+/// Returns `record`, READY, with a new blob at `code`, like after a sync or a migration.
 pub(crate) fn moved(record: &FileRecord, code: &str) -> FileRecord {
     let code = provider(code);
     let location = if code.is_local() { Location::Local } else { Location::Cloud };

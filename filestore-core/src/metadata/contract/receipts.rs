@@ -1,8 +1,8 @@
-//! Receipts of purges.
+//! Purge receipts.
 
 use super::*;
-use crate::domain::receipt::{Content, DeletedBy, PurgedFile, RemovedBlob};
-use crate::metadata::{DroppedBlob, Purged};
+use crate::domain::report::receipt::{Content, DeletedBy, PurgedFile, RemovedBlob};
+use crate::metadata::{Claims, DroppedBlob, Purged};
 
 fn removed(record: &FileRecord, now: Timestamp) -> RemovedBlob {
     RemovedBlob {
@@ -24,15 +24,15 @@ fn dropped(record: &FileRecord, not_before: Timestamp) -> DroppedBlob {
     }
 }
 
-/// Claims what is due at `now` and deletes its records, with `removed` as the blobs found absent.
+/// Claims the files due at `now` and deletes their records. `removed` are the blobs confirmed absent.
 async fn purge(metadata: &dyn Metadata, file: FileId, removed: Vec<RemovedBlob>, now: i64) {
     let terms = lease("run", at(now), at(now + 10));
     for holder in [ProviderCode::local(), provider("s3")] {
-        metadata.claim_purges(terms, &holder, at(now), 10).await.unwrap();
+        metadata.claim_purges(terms, &holder, DueFiles::marked_before(at(now)), 10).await.unwrap();
     }
     let purged = Purged { file_id: file, removed };
     assert_eq!(metadata.finish_purges("run", &[purged], at(now)).await.unwrap(), 1);
-    metadata.release_purges("run").await.unwrap();
+    metadata.release_claims(Claims::Purges, "run").await.unwrap();
 }
 
 async fn receipt(metadata: &dyn Metadata, file: FileId) -> Option<PurgedFile> {
@@ -48,7 +48,7 @@ pub(crate) async fn a_receipt_says_who_deleted_and_what_was_absent(metadata: &dy
     assert_eq!(receipt(metadata, record.file_id).await, None, "the record is still there");
 
     // Due at once: the deletion stays what it was.
-    metadata.hasten_erasure(&record.organization_id, at(6)).await.unwrap();
+    metadata.end_era(&record.organization_id, at(6)).await.unwrap();
     purge(metadata, record.file_id, vec![removed(&record, at(7))], 8).await;
 
     let expected = PurgedFile {
@@ -73,7 +73,7 @@ pub(crate) async fn the_first_deletion_counts_and_a_restore_takes_it_back(metada
     };
     let (first, update) = marked(&record, 1, DeletedBy::OpenMode);
     metadata.update_file(update).await.unwrap();
-    let restored = FileRecord { state: first.state.restore(), updated_at: at(2), ..first.clone() };
+    let restored = FileRecord { updated_at: at(2), ..restored(&first) };
     metadata.update_file(change(&first, restored.clone())).await.unwrap();
     let (_, update) = marked(&restored, 3, DeletedBy::AdminSocket);
     metadata.update_file(update).await.unwrap();
@@ -86,7 +86,7 @@ pub(crate) async fn the_first_deletion_counts_and_a_restore_takes_it_back(metada
 pub(crate) async fn an_expired_file_was_deleted_by_its_expiry(metadata: &dyn Metadata) {
     let record = put(metadata, temp("acme")).await;
     let old = put_deleted(metadata, ready("acme"), at(1)).await;
-    assert_eq!(metadata.expire_temp(at(1000), 10).await.unwrap(), 1);
+    assert_eq!(metadata.expire_temp(None, at(1000), 10).await.unwrap(), 1);
     purge(metadata, record.file_id, Vec::new(), 1001).await;
     purge(metadata, old.file_id, Vec::new(), 1002).await;
 

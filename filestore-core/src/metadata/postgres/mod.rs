@@ -1,119 +1,87 @@
 //! [`Metadata`] in a PostgreSQL database, for any number of servers.
 //!
 //! # Purpose
-//! The records of an installation that outgrows one machine. Servers hold no state: what one has
-//! committed, every other one reads.
+//! This engine is for installations with more than one machine. Servers keep no state of their own: all
+//! servers see every commit.
 //!
 //! # Locking
-//! Each method is one transaction (READ COMMITTED) that locks the rows it decides from, and what no row
-//! stands for by advisory locks (`sql`). Claims pass over the rows that another claim has locked.
-//! Totals are sums of slots, so that changes do not wait for each other's commits. A deadlock or a
-//! serialization failure is tried again a few times, within the call.
+//! Each method is one transaction (READ COMMITTED). It locks the rows from which it decides, and uses
+//! advisory locks for everything without a row (`sql`). Claims skip rows that another claim has locked.
+//! Totals are sums of several rows, so that changes do not wait for each other's commits. After a deadlock or
+//! a serialization failure, the call tries again a few times.
 //!
 //! # Crash safety
-//! The server's COMMIT is the commit point; `transaction` says how a lost answer to it is found out, `fates`
-//! what waits for it, and `writers` how a start waits for what a killed process left. A server that may lose
-//! acknowledged commits is refused at each connection, unless the store was opened with
-//! [`Durability::Process`]; one whose database a power cut may destroy always. A failover to a standby that had not all of the log loses what it
-//! had not: for [`Durability::Full`] across failovers, replication must be synchronous.
+//! The server's COMMIT is the commit point. `transaction` describes how a lost answer is resolved, `fates`
+//! describes which work waits for it, and `writers` describes how a start waits for the writes of a killed
+//! process.
+//!
+//! The engine refuses a server that can lose acknowledged commits, at each connection, unless the store was
+//! opened with [`Durability::Process`]. The engine always refuses a server if a power cut can destroy its
+//! database. A failover to a standby loses the part of the log that the standby did not receive. For
+//! [`Durability::Full`] across failovers, replication must be synchronous.
 //!
 //! # Several servers
-//! A server joins the others before it begins anything; `servers` says who lives, what is ended of one that does
-//! not, and what keeps one that slept from changing anything.
+//! A server joins the others before it begins any work. `member` describes how servers are recognized as
+//! alive, how the work of a dead server ends, and why a suspended server can change nothing.
 //!
 //! # Caches
-//! [`Files::cached_file`] answers nothing, and a binding is read each time: a record in memory would have to be
-//! forgotten on all servers before a change of it is acknowledged. The keys and the secrets that sign URLs are
-//! in memory all the same, by their version (`watch`): what is known of it is a second old at the most, or it is
-//! asked for.
-//!
-//! # Not here
-//! [`Holds::snapshot_to`]: PostgreSQL has backups of its own.
+//! [`Files::cached_file`] always returns `None`, and bindings are read each time. A record in memory would
+//! have to be removed on all servers before a change is acknowledged. API keys and signing secrets are still
+//! cached, by their version (`watch`). The version is at most one second old, or is queried.
 //!
 //! # Compatibility
-//! PostgreSQL 14 or newer, a database in UTF8; see `schema` for versions. Connections are set up once
-//! (`SET`), so a pooler in between must give each client a session of its own.
+//! PostgreSQL 14 or newer, with a database in UTF8. See `schema` for versions. Connections are configured
+//! once (`SET`), so a connection pooler must give each client its own session.
 //!
 //! [`Metadata`]: crate::metadata::Metadata
 //! [`Files::cached_file`]: crate::metadata::Files::cached_file
-//! [`Holds::snapshot_to`]: crate::metadata::Holds::snapshot_to
 //! [`Durability::Process`]: crate::domain::config::Durability::Process
 //! [`Durability::Full`]: crate::domain::config::Durability::Full
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use tokio::time::timeout;
 
-use crate::domain::clock::Clock;
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
+use crate::domain::report::erasure::Era;
+use crate::domain::time::clock::Clock;
+use crate::metadata::{Inspection, Metadata, Servers};
 
-mod options;
-mod tls;
-mod pool;
-mod fault;
-mod sql;
-mod shares;
-mod servers;
-mod leftovers;
-mod rate_uses;
-mod entries;
-mod watch;
-mod join;
-mod transaction;
-mod fates;
-mod writers;
-mod schema;
-mod row;
-mod damage;
-mod files;
-mod inserted_rows;
-mod listing;
-mod terms;
-mod idempotency;
-mod bindings;
-mod keys;
-mod dropped;
-mod purge;
-mod receipts;
-mod backlog;
-mod sync;
-mod holdings;
-mod intents;
-mod holds;
-mod settings;
-mod signing;
-mod waits;
+mod session;
+mod members;
+mod tables;
+mod work;
 mod inspection;
-mod erasure;
-mod copying;
-mod engine;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use options::PostgresOptions;
-pub(crate) use servers::ServerIdentity;
+pub(crate) use members::member::ServerIdentity;
+pub use session::options::PostgresOptions;
 
-use fault::Fault;
-use sql::Limits;
-use transaction::Engine;
+use members::servers::JoinedServers;
+use session::fault::Fault;
+use session::sql::Limits;
+use session::transaction::Engine;
 
-/// The longest wait for a migration of the schema: it may build indexes of large tables, and wait for a server
-/// that does.
+/// The maximum wait for a migration of the schema. A migration can build indexes of large tables, or wait for
+/// a server that does.
 const MIGRATION: Duration = Duration::from_hours(24);
 
-/// Metadata in a PostgreSQL database. See the module.
+/// Metadata in a PostgreSQL database. The module documentation has the details.
 pub struct PostgresMetadata {
     engine: Arc<Engine>,
     options: PostgresOptions,
+    /// Set once this engine has joined the servers of its store.
+    servers: OnceLock<JoinedServers>,
 }
 
 impl PostgresMetadata {
-    /// Opens the database: makes or updates the schema, while servers of earlier versions run. Fails with
-    /// [`ErrorKind::Unusable`] if the server does not keep what it acknowledges, the schema is not ours or
-    /// is newer than this program, and with [`ErrorKind::Busy`] if nobody answers.
+    /// Opens the database, and creates or updates the schema while servers of earlier versions run. Returns
+    /// [`ErrorKind::Unusable`] if the server can lose acknowledged commits, or if the schema is foreign or
+    /// newer than this program. Returns [`ErrorKind::Busy`] if the database does not answer.
     ///
     /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
     /// [`ErrorKind::Busy`]: crate::domain::error::ErrorKind::Busy
@@ -122,32 +90,46 @@ impl PostgresMetadata {
         Self::open_known_as(fresh, options).await
     }
 
-    /// Opens the database as [`open`](Self::open) does. A store that has no id yet gets `store`.
+    /// Opens the database like [`open`](Self::open). A store without an id gets the id `store`.
     pub async fn open_known_as(store: StoreId, options: &PostgresOptions) -> Result<Self> {
         options.check()?;
-        let (pool, limits) = (pool::pool(options)?, Limits::of(options));
+        let (pool, limits) = (session::pool::pool(options)?, Limits::of(options));
         opened(limits.opening(), async {
-            let connection = pool::get(&pool, limits).await?;
-            schema::refuse_unfinished(&connection, &options.schema).await
+            let connection = session::pool::get(&pool, limits).await?;
+            session::schema::refuse_unfinished(&connection, &options.schema).await
         })
         .await?;
         Self::migrated(pool, store, options).await
     }
 
-    /// Opens the database once its schema is up to date.
+    /// Opens the database after its schema is up to date.
     async fn migrated(pool: Pool, store: StoreId, options: &PostgresOptions) -> Result<Self> {
         let limits = Limits::of(options);
-        let store = opened(MIGRATION, async {
-            let mut connection = pool::get(&pool, limits).await?;
-            schema::migrate(&mut connection, &options.schema, store).await
+        let (store, era) = opened(MIGRATION, async {
+            let mut connection = session::pool::get(&pool, limits).await?;
+            let store = session::schema::migrate(&mut connection, &options.schema, store).await?;
+            let era = connection.query_one(tables::erasures::LAST, &[]).await?.try_get(0)?;
+            Ok((store, Era::from_number(era)))
         })
         .await?;
 
-        Ok(Self { engine: Arc::new(Engine::new(pool, options, store)), options: options.clone() })
+        let engine = Engine::new(pool, options, store);
+        engine.learn(era);
+        Ok(Self { engine: Arc::new(engine), options: options.clone(), servers: OnceLock::new() })
     }
 }
 
-/// Waits for a step of an opening, for a limited time.
+impl Metadata for PostgresMetadata {
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
+
+    fn servers(&self) -> Option<&dyn Servers> {
+        self.servers.get().map(|joined| joined as &dyn Servers)
+    }
+}
+
+/// Waits for a step of an opening, with a time limit.
 async fn opened<T>(limit: Duration, step: impl Future<Output = Result<T, Fault>>) -> Result<T> {
     let outcome = timeout(limit, step).await.unwrap_or(Err(Fault::Silent(limit)));
     outcome.map_err(Fault::at_opening)

@@ -1,24 +1,24 @@
 //! [`Metadata`] in a SQLite database file.
 //!
 //! # Purpose
-//! One file beside the blobs, no server to run. Writes go through one thread that commits in groups
-//! (`writer`); reads run on a pool of connections (`pool`) or are answered from memory (`cache`).
+//! The database is one file in the data directory, without a server. Writes use one thread that commits in
+//! groups (`writer`). Reads use a pool of connections (`pool`), or come from memory (`cache`).
 //!
 //! # Crash safety
-//! A write-ahead log with `synchronous = FULL`: an acknowledged commit survives power loss, on a
-//! device that honours flush. At open SQLite replays the log, from the disk, and what it holds is
-//! flushed again before anything is acknowledged upon it (`reread`). With [`Durability::Process`]
-//! (`synchronous = NORMAL`) a power cut may take the last commits, and the database stays sound.
+//! The engine uses a write-ahead log with `synchronous = FULL`. An acknowledged commit survives power loss if
+//! the device honours flushes. At opening, SQLite replays the log from the disk, and flushes its contents
+//! again before anything new is acknowledged (`reread`). With [`Durability::Process`]
+//! (`synchronous = NORMAL`), a power cut can lose the last commits, but the database stays intact.
 //!
 //! # Errors
-//! [`ErrorKind::StorageFull`] and [`ErrorKind::Busy`] mean that nothing of the call was committed.
-//! [`ErrorKind::Internal`] from a write does not say whether it was. After an I/O error or
-//! corruption every call is [`ErrorKind::Internal`] and [`Upkeep::poisoned`] resolves: open again.
-//! After [`Upkeep::close`] every call is [`ErrorKind::Unusable`].
+//! After [`ErrorKind::StorageFull`] and [`ErrorKind::Busy`], the call committed nothing. After
+//! [`ErrorKind::Internal`] from a write, the outcome is unknown. After an I/O error or corruption, every call
+//! returns [`ErrorKind::Internal`], and [`Upkeep::poisoned`] resolves. Open the engine again. After
+//! [`Upkeep::close`], every call returns [`ErrorKind::Unusable`].
 //!
 //! # Compatibility
-//! The file carries an application id and a schema version; files of other programs and of newer
-//! versions of this one are refused untouched.
+//! The file has an application id and a schema version. Files of other programs and of newer versions are
+//! refused without changes.
 //!
 //! [`Metadata`]: crate::metadata::Metadata
 //! [`Upkeep::poisoned`]: crate::metadata::Upkeep::poisoned
@@ -31,58 +31,32 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::domain::clock::Clock;
 use crate::domain::config::Durability;
 use crate::domain::error::{ErrorKind, Result};
-use crate::domain::id::{FileId, StoreId};
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
+use crate::domain::id::StoreId;
+use crate::domain::time::clock::Clock;
+use crate::metadata::{Inspection, Metadata, Servers};
 
-mod connection;
-mod reread;
-mod schema;
-mod fault;
-mod damage;
-mod room;
-mod writer;
-mod pool;
+mod session;
+mod tables;
+mod work;
 mod cache;
-mod row;
-mod files;
-mod listing;
-mod terms;
-mod idempotency;
-mod bindings;
-mod keys;
-mod dropped;
-mod purge;
-mod receipts;
-mod backlog;
-mod sync;
-mod holdings;
-mod intents;
-mod holds;
-#[cfg(feature = "postgres")]
-mod copying;
-mod snapshot;
-mod settings;
-mod signing;
-mod waits;
 mod inspection;
-mod erasure;
-mod engine;
 #[cfg(test)]
 mod tests;
 
-pub use snapshot::{NamedBytes, SnapshotDatabase, prepare_restored};
-pub use writer::OnFull;
+pub(crate) use session::peek::has_keys;
+pub use session::snapshot::{GoodAccess, NamedBytes, SnapshotDatabase, prepare_restored};
+#[cfg(feature = "postgres")]
+pub use session::snapshot_writer::SnapshotWriter;
+pub use session::writer::OnFull;
 
 use cache::Caches;
-use fault::Health;
-use pool::Readers;
-use writer::Writer;
+use session::fault::Health;
+use session::pool::Readers;
+use session::writer::Writer;
 
-/// Metadata in a SQLite file. See the module.
+/// Metadata in a SQLite file. The module documentation has the details.
 pub struct SqliteMetadata {
     readers: Readers,
     writer: Writer,
@@ -94,10 +68,10 @@ pub struct SqliteMetadata {
 }
 
 impl SqliteMetadata {
-    /// Opens the database at `path`, creating it if it is not there, in a directory on a local file
-    /// system that no other process uses. `on_full` is called when the disk is full, before the one
-    /// retry of the opening or of the writer. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
-    /// newer than this program, or is no database.
+    /// Opens the database at `path`, and creates it if necessary. The directory must be on a local file
+    /// system, and no other process can use it. If the disk is full, `on_full` is called before the single
+    /// retry of the opening or of the writer. Blocks. Returns [`ErrorKind::Unusable`] if the file is foreign,
+    /// newer than this program, or not a database.
     ///
     /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
     pub fn open(path: &Path, durability: Durability, on_full: Option<OnFull>) -> Result<Self> {
@@ -105,50 +79,43 @@ impl SqliteMetadata {
         Self::open_known_as(fresh, path, durability, on_full)
     }
 
-    /// Opens the database as [`open`](Self::open) does. A store that has no id yet, because it is
-    /// new or was written by an earlier version, gets `store_id`.
+    /// Opens the database like [`open`](Self::open). A store without an id, because it is new or from an
+    /// earlier version, gets `store_id`.
     pub fn open_known_as(
         store_id: StoreId,
         path: &Path,
         durability: Durability,
         on_full: Option<OnFull>,
     ) -> Result<Self> {
-        let connection = match connection::open_writer(path, durability, store_id) {
+        let connection = match session::connection::open_writer(path, durability, store_id) {
             Err(full) if full.kind() == ErrorKind::StorageFull => {
                 let Some(make_room) = &on_full else { return Err(full) };
                 make_room();
-                connection::open_writer(path, durability, store_id)?
+                session::connection::open_writer(path, durability, store_id)?
             }
             outcome => outcome?,
         };
-        let store_id = settings::id(&connection)
+        let store_id = session::store_id::read(&connection)
             .map_err(|fault| fault.into_error("reading the id of the store"))?;
+        let era = tables::erasures::last_era(&connection)
+            .map_err(|fault| fault.into_error("reading the erasures"))?;
 
         let caches = Arc::new(Caches::new());
+        caches.learn(era);
         let health = Arc::new(Health::new());
         let readers = Readers::open(path, Arc::clone(&health))?;
         let writer = Writer::start(connection, Arc::clone(&caches), Arc::clone(&health), on_full)?;
         Ok(Self { readers, writer, caches, health, store_id, path: path.to_owned(), durability })
     }
+}
 
-    /// Reads a record within `scope` from the database and keeps it in memory.
-    async fn read_file(&self, id: FileId, scope: &Scope) -> Result<Option<Arc<FileRecord>>> {
-        let (caches, health) = (Arc::clone(&self.caches), Arc::clone(&self.health));
-        let scope = scope.clone();
-        self.readers
-            .run("reading a record", move |sql| {
-                if !files::is_within(sql, id, &scope)? {
-                    return Ok(None);
-                }
+impl Metadata for SqliteMetadata {
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
 
-                let ticket = caches.records.ticket(id);
-                let record = files::by_id(sql, id)?.map(Arc::new);
-                health.damaged.forget(|| format!("file {id}"));
-                if let Some(record) = &record {
-                    caches.records.insert(ticket, record);
-                }
-                Ok(record)
-            })
-            .await
+    /// Returns `None`, because one process has the data directory and its database.
+    fn servers(&self) -> Option<&dyn Servers> {
+        None
     }
 }

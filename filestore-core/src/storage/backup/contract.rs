@@ -1,7 +1,7 @@
-//! The contract of [`Destination`]: a suite that a directory and a provider pass.
+//! The contract of [`Destination`], as a test suite for directories and providers.
 //!
-//! Each function takes a place that nothing else uses and checks one promise. Both keep their contents in
-//! files below a root here, which the suite damages.
+//! Each function takes a destination without other users, and checks one promise. Both kinds of destinations
+//! store their contents in files below a root directory, which the suite damages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use super::{
     BackupBucket, BackupDirectory, Copying, Destination, Entry, EntryKind, FoundHow,
     ManifestWriter, RestoredDirectory, RunClaim, RunKind, Stored, Wanted, blocking,
 };
-use crate::domain::backup::{BackupOptions, SnapshotBytes, SnapshotInfo};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{BlobId, Sha256, SnapshotId, StoreId};
-use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderConfig;
+use crate::domain::report::backup::{BackupOptions, SnapshotBytes, SnapshotInfo};
+use crate::domain::time::clock::Timestamp;
 use crate::storage::{ByteStream, ProviderRegistry};
 
-/// A place, and the directory that its files are below.
+/// A destination, and the directory of its files.
 pub(super) struct Place {
     pub(super) home: tempfile::TempDir,
     pub(super) root: PathBuf,
@@ -62,7 +62,7 @@ impl Place {
         self.home.path().join("scratch")
     }
 
-    /// Takes a snapshot of contents, each found or received.
+    /// Takes a snapshot of contents. Each content is found or received.
     pub(super) async fn snapshot(&self, texts: &[&str]) -> SnapshotId {
         let id = fresh_id();
         let claimed = self.claim_as(id, RunKind::Create, None).await.unwrap();
@@ -71,7 +71,7 @@ impl Place {
         id
     }
 
-    /// Does the work of a run that makes a snapshot.
+    /// Does the work of a run that creates a snapshot.
     pub(super) async fn finish(
         &self,
         claimed: &dyn Destination,
@@ -94,7 +94,7 @@ impl Place {
         claimed.finish(&draft, manifest.finish()?.1).await
     }
 
-    /// Returns the contents that a finished snapshot holds.
+    /// Returns the contents of a finished snapshot.
     async fn held(&self, id: SnapshotId) -> Vec<Stored> {
         let mut manifest = self.destination.manifest(id).await.unwrap();
         blocking("reading a manifest", move || {
@@ -108,7 +108,7 @@ impl Place {
         .unwrap()
     }
 
-    /// Returns the files that have these bytes, under `blobs` or elsewhere.
+    /// Returns the files with these bytes, under `blobs` or elsewhere.
     pub(super) fn files_of(&self, text: &str) -> Vec<PathBuf> {
         let mut found = files_below(&self.root);
         found.retain(|path| std::fs::read(path).unwrap() == text.as_bytes());
@@ -127,7 +127,7 @@ impl Place {
     }
 }
 
-/// A provider on the file system.
+/// Returns a provider on the file system.
 pub(super) async fn bucket(root: &Path) -> BackupBucket {
     let config = ProviderConfig::new("bucket".parse().unwrap(), "fs")
         .with_option("root", root.to_str().unwrap());
@@ -352,7 +352,8 @@ async fn blobs_are_restored_whole_or_said_to_be_missing(place: Place) {
     let held = place.held(id).await;
 
     let into = place.home.path().join("restored");
-    let target = Arc::new(RestoredDirectory::begin(&into, id).unwrap());
+    let copy_id = StoreId::generate(Timestamp::now());
+    let target = Arc::new(RestoredDirectory::begin(&into, id, copy_id).unwrap());
     let claimed = place.claim(RunKind::Restore).await.unwrap();
     let day = Timestamp::from_millis(1_795_248_930_123);
     let key = || {

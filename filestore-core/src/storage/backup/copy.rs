@@ -1,4 +1,4 @@
-//! Copying a file while its digest is made.
+//! Copies a file and computes its digest at the same time.
 
 use std::fs::File;
 use std::io;
@@ -8,24 +8,24 @@ use sha2::Digest;
 
 use crate::domain::id::Sha256;
 
-/// Size of one read.
+/// The size of one read.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// The result of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copying {
-    /// Number of bytes read.
+    /// The number of bytes read.
     pub size_bytes: u64,
-    /// Digest of these bytes.
+    /// The digest of these bytes.
     pub sha256: Sha256,
 }
 
-/// The side on which a copy failed.
+/// The side of the copy that failed.
 #[derive(Debug)]
 pub(super) enum CopyError {
-    /// The original cannot be read.
+    /// Reading the original failed.
     Read(io::Error),
-    /// The copy cannot be written.
+    /// Writing the copy failed.
     Write(io::Error),
 }
 
@@ -37,23 +37,23 @@ impl From<CopyError> for io::Error {
     }
 }
 
-/// Copies all of `from` to the empty file `to`. On a file system with shared blocks (`FICLONE`) none is
-/// written; every byte is read in any case, so that a snapshot never holds others than were recorded.
+/// Copies all of `from` to the empty file `to`. On a file system with shared blocks (`FICLONE`), no block is
+/// written. Every byte is still read, so that a snapshot contains only the recorded bytes.
 pub(super) fn copy(from: &File, to: &File, buffer: &mut Vec<u8>) -> Result<Copying, CopyError> {
     let is_shared = share_blocks(from, to);
     each_block(from, buffer, |block| if is_shared { Ok(()) } else { write_all(to, block) })
 }
 
-/// Reads all of `from` from its disk, as far as the system allows it: what memory still has of a file that
-/// was just written says nothing about what the disk has.
+/// Reads all of `from` from its disk, as far as the system supports this. Cached pages of a recently written
+/// file would not prove that the disk has the bytes.
 pub(super) fn digest_of_disk(from: &File, buffer: &mut Vec<u8>) -> io::Result<Copying> {
     forget_cached(from);
     digest(from, buffer)
 }
 
-/// Tells the system that what it keeps of a file in memory is not needed. Pages stay that are not flushed
-/// yet, are of a file that is mapped, or are in the system's own hands at the moment (posix_fadvise(2)
-/// promises nothing); a system that refuses reads as it always does.
+/// Asks the system to drop a file's cached pages. Pages stay if they are not flushed yet, if the file is
+/// mapped, or if the system uses them at the moment (posix_fadvise(2) gives no guarantee). If the system
+/// refuses, reads work as usual.
 #[cfg(target_os = "linux")]
 fn forget_cached(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
@@ -62,7 +62,7 @@ fn forget_cached(file: &File) {
 #[cfg(not(target_os = "linux"))]
 fn forget_cached(_: &File) {}
 
-/// Reads all of `from`.
+/// Reads all of `from` and computes the digest.
 pub(super) fn digest(from: &File, buffer: &mut Vec<u8>) -> io::Result<Copying> {
     Ok(each_block(from, buffer, |_| Ok(()))?)
 }
@@ -120,10 +120,10 @@ mod tests {
 
     use super::*;
 
-    /// The type of file systems in memory (statfs(2), `TMPFS_MAGIC`).
+    /// The type number of in-memory file systems (statfs(2), `TMPFS_MAGIC`).
     const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
-    /// Tells whether reading the first bytes needs no disk; `None` if the file system does not say so.
+    /// Returns true if the first bytes can be read without the disk. `None` if the file system does not tell.
     fn is_cached(file: &File) -> Option<bool> {
         let mut byte = [0];
         match preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT) {

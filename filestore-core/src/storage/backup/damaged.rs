@@ -1,10 +1,11 @@
-//! Contents that were found to have other bytes: kept aside, where no snapshot counts on them.
+//! Damaged contents, kept aside so that no snapshot relies on them.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-use super::directory::{BackupDirectory, make_directory};
+use super::directory::BackupDirectory;
+use super::files::make_directory;
 use super::sweep::list;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
@@ -14,8 +15,8 @@ pub(super) const DAMAGED: &str = "damaged";
 const SETTING_ASIDE: &str = "setting damaged bytes aside";
 
 impl BackupDirectory {
-    /// Takes a content out of those that count, durably, and keeps its bytes beside them: the next
-    /// snapshot takes the content anew. Returns false if there is none.
+    /// Moves a damaged content to `damaged/`, durably. The next snapshot then stores the content again.
+    /// Returns false if there is no such content.
     pub(super) fn move_aside(&self, sha256: Sha256) -> Result<bool> {
         let (from, aside) = (self.blob_path(sha256), self.damaged_path());
         make_directory(&aside)?;
@@ -32,7 +33,7 @@ impl BackupDirectory {
         Ok(true)
     }
 
-    /// Lists the digests of what was set aside, in their order.
+    /// Lists the digests of the contents in `damaged/`, in order.
     pub(super) fn damaged(&self) -> Result<Vec<Sha256>> {
         let mut names = Vec::new();
         list(&self.damaged_path(), &mut names)?;

@@ -1,97 +1,99 @@
-//! The seam beneath backups: a place that has snapshots.
+//! The interface to backup destinations: directories and providers with snapshots.
 //!
-//! A directory and a provider differ in how they find, take and keep bytes, and in what keeps two runs
-//! apart. What a snapshot is, and what is done with one, is written above them, once.
+//! A directory and a provider find, take and store bytes differently, and separate concurrent runs
+//! differently. The definition of a snapshot, and all work with snapshots, are common code above this
+//! interface.
 
 use std::fmt;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::copy::{self, Copying};
-use super::directory::{BACKING_UP, SYNCS_EACH, full, new_file};
+use super::content::{Found, OnDisk, Stored, Wanted};
+use super::copy::Copying;
+use super::draft::{DatabaseFile, Draft};
 use super::manifest::Manifest;
 use super::opened::Opened;
 use super::restored::RestoredDirectory;
-use super::scratch::Scratch;
-use crate::domain::backup::{BlobProblem, SnapshotBytes};
-use crate::domain::clock::Timestamp;
 use crate::domain::config::BackupPlace;
-use crate::domain::error::{Error, Result};
+use crate::domain::error::Result;
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{DestinationId, SnapshotId, StoreId};
-use crate::domain::path::BlobKey;
+use crate::domain::report::backup::{BlobProblem, SnapshotBytes};
+use crate::domain::time::clock::Timestamp;
 use crate::storage::{ByteStream, LocalStore};
 
-/// Calls with the size of each content that is removed.
+/// A callback with the size of each removed content.
 pub type Removed = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// A place that has snapshots.
+/// A backup destination: a place with snapshots.
 ///
 /// # Contract
-/// - A snapshot is there once its manifest is, which comes last: [`finish`](Self::finish) has made durable
-///   all that it names.
-/// - A content is found by its digest, and by the run that stored it where [`Stored::by`] says one. What
-///   [`find`](Self::find), [`take_files`](Self::take_files) and [`receive`](Self::receive) return stays for
-///   as long as the claim of the run lasts, and from then on if a finished snapshot names it.
-/// - Nothing is removed that a finished snapshot names, or that a run under way may name.
+/// - A snapshot exists once its manifest exists. The manifest is written last, when [`finish`](Self::finish)
+///   has made all of the snapshot's contents durable.
+/// - A content is identified by its digest, and by its run if [`Stored::by`] names a run. Contents returned
+///   by [`find`](Self::find), [`take_files`](Self::take_files) and [`receive`](Self::receive) stay during the
+///   claim of the run. After that, they stay if a finished snapshot names them.
+/// - Contents stay if a finished snapshot names them, or if a running run can name them.
 ///
 /// # Claims
-/// Whatever changes or reads contents is called on what [`claim`](Self::claim) returned. A claim lasts until
-/// its last clone is gone, or until [`release`](Self::release).
+/// To read or change contents, call methods on the result of [`claim`](Self::claim). A claim lasts until its
+/// last clone is dropped, or until [`release`](Self::release).
 ///
 /// # Errors
-/// `Locked` while another run excludes this one, `Unusable` for a place that is no destination,
-/// `ProviderUnavailable` for a provider that does not answer, `StorageFull` for a disk without room.
+/// `Locked` while another run excludes this run. `Unusable` if the place is not a destination.
+/// `ProviderUnavailable` if the provider does not answer. `StorageFull` if the disk is full.
 #[async_trait]
 pub trait Destination: Send + Sync + fmt::Debug {
-    /// Returns the place.
+    /// Returns the place of this destination.
     fn place(&self) -> BackupPlace;
 
-    /// Returns the id of the place, which one that has none yet gets now, durably.
+    /// Returns the id of the destination. If there is no id yet, creates an id durably.
     async fn identify(&self, now: Timestamp) -> Result<DestinationId>;
 
-    /// Claims the place for a run.
+    /// Claims the destination for a run.
     async fn claim(&self, run: RunClaim) -> Result<Arc<dyn Destination>>;
 
-    /// Makes sure that the claim has lasted until now.
+    /// Checks that the claim is still valid.
     async fn confirm(&self) -> Result<()>;
 
-    /// Ends the claim before its last clone is gone. A failure is logged: the claim ends by itself.
+    /// Ends the claim early. A failure is only logged, because the claim expires anyway.
     async fn release(&self);
 
-    /// Lists the finished snapshots, the oldest first.
+    /// Lists the finished snapshots, oldest first.
     async fn snapshots(&self) -> Result<Vec<SnapshotId>>;
 
-    /// Opens the manifest of a finished snapshot, which is read where blocking is allowed. `NotFound` if there
-    /// is none.
+    /// Opens the manifest of a finished snapshot. Read it only where blocking is allowed. `NotFound` if there
+    /// is no such snapshot.
     async fn manifest(&self, id: SnapshotId) -> Result<Manifest>;
 
-    /// Begins a snapshot. What cannot be written where it belongs piece by piece is written below `scratch`.
+    /// Begins a snapshot. Files that must be complete before they are stored are written below `scratch`.
     async fn begin(&self, id: SnapshotId, scratch: &Path) -> Result<Draft>;
 
-    /// Finishes a snapshot: its copy of the database, then its manifest, written to the end.
+    /// Finishes a snapshot: stores its copy of the database, and then its complete manifest.
     async fn finish(&self, draft: &Draft, manifest: File) -> Result<()>;
 
-    /// Removes a snapshot, its manifest first. Its contents stay until they are swept.
+    /// Removes a snapshot, its manifest first. The contents stay until [`sweep`](Self::sweep).
     async fn remove(&self, id: SnapshotId) -> Result<()>;
 
-    /// Removes what runs that broke off have left of snapshots, but for contents.
+    /// Removes the leftovers of interrupted runs, except contents.
     async fn clear(&self) -> Result<()>;
 
-    /// Opens a snapshot's copy of the database; `None` if it is missing.
+    /// Opens a snapshot's copy of the database. `None` if it is missing.
     async fn open_database(&self, id: SnapshotId) -> Result<Option<Opened>>;
 
-    /// Gives a snapshot's copy of the database a path of this machine, below `scratch` if it has none.
+    /// Returns a local path to a snapshot's copy of the database. If the copy has no local path, it is copied
+    /// below `scratch`.
     async fn database_file(&self, id: SnapshotId, scratch: &Path) -> Result<DatabaseFile>;
 
-    /// Looks for contents that are there already and count, in the order of the question. One that no
-    /// finished snapshot vouches for is read first.
+    /// Looks for existing valid contents. Results have the order of the request. A content that no finished
+    /// snapshot names is read and compared first.
     async fn find(&self, wanted: Vec<Wanted>, bytes: SnapshotBytes) -> Result<Vec<Option<Found>>>;
 
-    /// Takes contents from the service's own disk, each from the first of its keys that has it; what the disk
-    /// has not is a problem, and fails nothing else.
+    /// Takes contents from the local disk, each from the first of its keys that exists. A missing content is
+    /// reported as a problem, and does not stop the others.
     async fn take_files(
         &self,
         local: &LocalStore,
@@ -99,135 +101,52 @@ pub trait Destination: Send + Sync + fmt::Debug {
         bytes: SnapshotBytes,
     ) -> Result<Vec<Result<Stored, BlobProblem>>>;
 
-    /// Takes a content that comes piece by piece. `None`, and nothing stays, if its bytes are others.
+    /// Stores a content from a stream. If the bytes do not match, stores no bytes and returns `None`.
     async fn receive(&self, expected: Copying, bytes: ByteStream) -> Result<Option<Stored>>;
 
-    /// Opens the bytes of a content, whatever they are; `None` if there are none.
+    /// Opens the bytes of a content without checking them. `None` if they are missing.
     async fn open(&self, content: Stored) -> Result<Option<Opened>>;
 
-    /// Reads what is there of contents, from where it lies; `None` for what is not there.
+    /// Reads the stored bytes of contents, and computes their digests. `None` for missing contents.
     async fn digest(&self, contents: Vec<Stored>) -> Vec<Result<Option<Copying>>>;
 
-    /// Takes a content out of those that count, and keeps its bytes. False if there is none.
+    /// Marks a content as damaged, and keeps its bytes. Returns false if there is no such content.
     async fn set_aside(&self, content: Stored) -> Result<bool>;
 
-    /// Restores blobs, in the order of the question: true for one that is whole, false for one of other
-    /// bytes, `None` for one that is not there.
+    /// Restores blobs. Results have the order of the request: true for a complete blob, false for wrong
+    /// bytes, and `None` for a missing blob.
     async fn restore(
         &self,
         to: &Arc<RestoredDirectory>,
         blobs: Vec<(BlobKey, Stored)>,
     ) -> Result<Vec<Option<bool>>>;
 
-    /// Removes the contents that no finished snapshot holds. Nothing is removed if a manifest cannot be read
+    /// Removes the contents that no finished snapshot names. Removes no content if a manifest cannot be read
     /// to its end.
     async fn sweep(&self, removed: Removed) -> Result<()>;
-}
-
-/// A content of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stored {
-    /// The digest and size that it should have.
-    pub expected: Copying,
-    /// The run that stored it, where names have that.
-    pub by: Option<SnapshotId>,
-}
-
-/// A content that is looked for.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted {
-    /// The digest and the size of the content.
-    pub expected: Copying,
-    /// The content as the newest finished snapshot has it.
-    pub vouched: Option<Stored>,
-}
-
-/// A content that was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
-    /// The content.
-    pub stored: Stored,
-    /// The way in which it came to be there.
-    pub how: FoundHow,
-}
-
-/// The way in which a content came to be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoundHow {
-    /// It was there.
-    Reused,
-    /// It was a second name of a file, and is a copy now.
-    Unshared,
-}
-
-/// A content on the service's own disk.
-#[derive(Debug, Clone)]
-pub struct OnDisk {
-    /// Its digest and size.
-    pub expected: Copying,
-    /// The keys that have it.
-    pub keys: Vec<BlobKey>,
 }
 
 /// A run that claims a destination.
 #[derive(Debug, Clone, Copy)]
 pub struct RunClaim {
-    /// The id of the run; that of the snapshot, if one is made.
+    /// The id of the run. The id is also the id of the snapshot, if the run creates a snapshot.
     pub id: SnapshotId,
     /// The kind of run.
     pub kind: RunKind,
-    /// The store that is backed up. Its data directory is this process's alone, so that what another process
-    /// made of it is over.
+    /// The store of the backup. This process alone has the data directory, so earlier runs of other processes
+    /// for this store have ended.
     pub store: Option<StoreId>,
 }
 
 /// A kind of run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
-    /// A snapshot is made.
+    /// Creates a snapshot.
     Create,
-    /// A snapshot is read, and what is wrong is set aside.
+    /// Reads a snapshot, and sets damaged contents aside.
     Verify,
-    /// A snapshot is read.
+    /// Reads a snapshot.
     Restore,
-    /// Snapshots are removed.
+    /// Removes snapshots.
     Prune,
-}
-
-/// A snapshot that is being made.
-#[derive(Debug)]
-pub struct Draft {
-    /// Its id.
-    pub id: SnapshotId,
-    /// The path of its copy of the database, a new file.
-    pub database: PathBuf,
-    /// The path of its manifest, a new file.
-    pub manifest: PathBuf,
-    /// The directory of these files, where they are not in their place.
-    pub(super) _scratch: Option<Scratch>,
-}
-
-impl Draft {
-    /// Digests the copy of the database, to which no connection is open. Blocks.
-    pub fn digest_database(&self) -> Result<Copying> {
-        let file = File::open(&self.database).map_err(|error| Error::io(BACKING_UP, error))?;
-        if SYNCS_EACH {
-            file.sync_all().map_err(|error| Error::io(BACKING_UP, error))?;
-        }
-        copy::digest_of_disk(&file, &mut Vec::new()).map_err(|error| Error::io(BACKING_UP, error))
-    }
-
-    /// Makes the file of the manifest. Blocks.
-    pub fn make_manifest(&self) -> Result<File> {
-        new_file(&self.manifest).map_err(|error| full(Error::io(BACKING_UP, error)))
-    }
-}
-
-/// A copy of a database at a path of this machine.
-#[derive(Debug)]
-pub struct DatabaseFile {
-    /// The path.
-    pub path: PathBuf,
-    /// The directory of the file, where that is not its place.
-    pub(super) _scratch: Option<Scratch>,
 }

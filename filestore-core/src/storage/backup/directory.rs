@@ -1,21 +1,23 @@
-//! The directory that snapshots lie in.
+//! A directory with snapshots.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::copy::{self, Copying};
-use super::destination::Draft;
+use super::draft::Draft;
+use super::files::{BACKING_UP, READING, full, make_directory, remove_if_there};
 use super::manifest::Manifest;
 use super::marker::{self, MARKER};
 use super::runs::{Claim, Runs, Sharing};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{DestinationId, Sha256, SnapshotId};
+use crate::domain::time::clock::Timestamp;
+use crate::storage::access::warn_of_others;
 use crate::tasks::step::{Step, reached};
 
 const LOCK: &str = "filestore-backup.lock";
@@ -23,57 +25,52 @@ pub(super) const BLOBS: &str = "blobs";
 pub(super) const SNAPSHOTS: &str = "snapshots";
 pub(super) const MANIFEST: &str = "manifest.jsonl";
 const UNFINISHED_MANIFEST: &str = "manifest.jsonl.new";
-const DATABASE: &str = "metadata.sqlite3";
+pub(super) const DATABASE: &str = "metadata.sqlite3";
 
-pub(super) const BACKING_UP: &str = "writing a snapshot";
-pub(super) const READING: &str = "reading a snapshot";
-
-/// True if each file is flushed by itself: the file system cannot be flushed as a whole.
-pub(super) const SYNCS_EACH: bool = !cfg!(target_os = "linux");
-
-/// A directory of snapshots, locked by this process. Clones share the lock. All methods block.
+/// A directory with snapshots, locked by this process. Clones share the lock. All methods block.
 #[derive(Debug, Clone)]
 pub struct BackupDirectory {
     held: Arc<Locked>,
-    /// The claim of the run that this clone belongs to.
+    /// The claim of this clone's run.
     _claim: Option<Arc<Claim>>,
 }
 
 #[derive(Debug)]
 struct Locked {
     path: PathBuf,
-    /// Opened before anything is written: a flush reports the failures since then.
+    /// Opened before the first write, because a flush reports the failures since then.
     directory: File,
     runs: Arc<Runs>,
     _lock: File,
 }
 
-/// A content that lies in the directory, by its size.
+/// How a content of a given size is stored in the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// The file has no name outside of the directory.
+    /// The file has no other name.
     Owned,
-    /// The file has other names: its bytes are those of a file of the store, or of another copy.
+    /// The file has other names. The file shares its bytes with a file of the store, or with another copy.
     Shared,
 }
 
 impl BackupDirectory {
-    /// Opens a directory of snapshots; an absent or empty one is made to be one.
+    /// Opens a directory with snapshots. Creates an absent directory, and marks an empty directory.
     ///
-    /// `Locked` while another process works on it, `Unusable` if it holds something else.
+    /// Returns `Locked` while another process uses the directory. Returns `Unusable` if it contains other
+    /// files.
     pub fn create(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(BACKING_UP, error))?;
         make_directory(&path)?;
         Self::prepare(&path)
     }
 
-    /// Opens a directory that is there as [`create`](Self::create) does. `Unusable` for an absent one: the
-    /// disk that it is on may not be mounted.
+    /// Opens an existing directory like [`create`](Self::create). `Unusable` if the directory is absent,
+    /// because its disk might not be mounted.
     pub fn prepare(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(BACKING_UP, error))?;
         if !path.is_dir() {
             let message = format!(
-                "the backup destination is not there: {}; mount its disk, or make the directory once",
+                "the backup destination is not there: {}. Mount its disk, or create the directory once",
                 path.display()
             );
             return Err(Error::new(ErrorKind::Unusable, message));
@@ -89,13 +86,13 @@ impl BackupDirectory {
         Ok(directory)
     }
 
-    /// Opens a directory that was one of snapshots before, as [`prepare`](Self::prepare) does. `Unusable`
-    /// for one that does not show it any more: the disk that it is on may not be mounted.
+    /// Opens a directory that contained snapshots before, like [`prepare`](Self::prepare). `Unusable` if its
+    /// marker is missing, because its disk might not be mounted.
     pub fn reopen(path: &Path) -> Result<Self> {
         if path.is_dir() && !marker::is_in(path) {
             let message = format!(
-                "the backup destination {} had snapshots of this store, and shows nothing of them: mount its disk; if snapshots \
-                 are to begin anew there, write the line \"{}\" into the file {MARKER} in it",
+                "the backup destination {} had snapshots of this store, and they are missing now: mount its disk. To start \
+                 again with an empty destination, write the line \"{}\" into its file {MARKER}",
                 path.display(),
                 marker::FORMAT
             );
@@ -104,7 +101,8 @@ impl BackupDirectory {
         Self::prepare(path)
     }
 
-    /// Opens a directory that has snapshots, or had. Fails as [`create`](Self::create) does.
+    /// Opens a directory that contains, or contained, snapshots. Errors are those of
+    /// [`create`](Self::create).
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(READING, error))?;
         if !marker::is_in(&path) {
@@ -127,14 +125,15 @@ impl BackupDirectory {
             return Err(Error::new(ErrorKind::Locked, message));
         }
 
+        warn_of_others("the destination of backups", &path);
         let directory = File::open(&path).map_err(|error| Error::io(READING, error))?;
         let runs = Arc::default();
         let held = Arc::new(Locked { path, directory, runs, _lock: lock });
         Ok(Self { held, _claim: None })
     }
 
-    /// Claims the directory for a run, which works on the clone that is returned: until the last clone of
-    /// that is gone, no other run has the directory, unless both only read. `Locked` while one has it.
+    /// Claims the directory for a run, and returns a clone for this run. Until the last clone is dropped,
+    /// other runs are excluded, unless both runs only read. `Locked` while another run excludes this run.
     pub(super) fn claimed(&self, sharing: Sharing) -> Result<Self> {
         let claim = Claim::take(&self.held.runs, sharing, self.path())?;
         Ok(Self { held: Arc::clone(&self.held), _claim: Some(Arc::new(claim)) })
@@ -145,7 +144,7 @@ impl BackupDirectory {
         &self.held.path
     }
 
-    /// Returns the id of the directory, which one that has none yet gets now, durably.
+    /// Returns the id of the directory. If there is no id yet, creates an id durably.
     pub(super) fn identified(&self, now: Timestamp) -> Result<DestinationId> {
         if let Some(id) = marker::read_id(self.path())? {
             return Ok(id);
@@ -155,12 +154,12 @@ impl BackupDirectory {
         Ok(id)
     }
 
-    /// Lists the finished snapshots, the oldest first.
+    /// Lists the finished snapshots, oldest first.
     pub(super) fn finished(&self) -> Result<Vec<SnapshotId>> {
         Ok(self.all()?.into_iter().filter(|id| self.manifest_path(*id).is_file()).collect())
     }
 
-    /// Lists the snapshots that are not whole: what broke off, or is being removed.
+    /// Lists the incomplete snapshots: interrupted, or being removed.
     pub(super) fn unfinished(&self) -> Result<Vec<SnapshotId>> {
         Ok(self.all()?.into_iter().filter(|id| !self.manifest_path(*id).is_file()).collect())
     }
@@ -180,7 +179,7 @@ impl BackupDirectory {
         Ok(ids)
     }
 
-    /// Begins a snapshot: makes its directory.
+    /// Begins a snapshot by creating its directory.
     pub(super) fn make(&self, id: SnapshotId) -> Result<Draft> {
         let path = self.snapshot_path(id);
         make_directory(&path)?;
@@ -189,13 +188,13 @@ impl BackupDirectory {
         Ok(Draft { id, database, manifest, _scratch: None })
     }
 
-    /// Returns the path of the snapshot's copy of the database.
+    /// Returns the path of the snapshot's database copy.
     pub(super) fn database(&self, id: SnapshotId) -> PathBuf {
         self.snapshot_path(id).join(DATABASE)
     }
 
-    /// Gives the manifest its name: from now on the snapshot is there. Everything that it names was
-    /// flushed before, and is with this.
+    /// Gives the manifest its name. From now on, the snapshot exists. The contents were flushed before, and
+    /// the manifest is flushed now.
     pub(super) fn name(&self, id: SnapshotId, manifest: &File) -> Result<()> {
         let directory = self.snapshot_path(id);
         let finished = self
@@ -210,14 +209,14 @@ impl BackupDirectory {
         Ok(())
     }
 
-    /// Flushes all that was written into the directory since it was opened: with one call for its whole
-    /// file system, which also reports what failed in the background (Linux 5.8 and newer).
+    /// Flushes all writes since the directory was opened. A single call flushes the whole file system, and
+    /// also reports earlier failures in the background (Linux 5.8 and newer).
     #[cfg(target_os = "linux")]
     fn flush(&self) -> io::Result<()> {
         rustix::fs::syncfs(&self.held.directory).map_err(io::Error::from)
     }
 
-    /// Flushes the names; the files were flushed one by one.
+    /// Flushes the names. The files were flushed one by one.
     #[cfg(not(target_os = "linux"))]
     fn flush(&self) -> io::Result<()> {
         let blobs = self.path().join(BLOBS);
@@ -230,7 +229,7 @@ impl BackupDirectory {
         self.held.directory.sync_all()
     }
 
-    /// Opens the manifest of a finished snapshot. `NotFound` if there is none.
+    /// Opens the manifest of a finished snapshot. `NotFound` if there is no such snapshot.
     pub(super) fn open_manifest(&self, id: SnapshotId) -> Result<Manifest> {
         match File::open(self.manifest_path(id)) {
             Ok(file) => Manifest::open(file),
@@ -241,8 +240,8 @@ impl BackupDirectory {
         }
     }
 
-    /// Removes a snapshot durably, its manifest first: what is left after a crash is no snapshot. Its
-    /// bytes stay until they are swept.
+    /// Removes a snapshot durably, its manifest first, so that the rest does not count as a snapshot after a
+    /// crash. The contents stay until a sweep.
     pub(super) fn unname(&self, id: SnapshotId) -> Result<()> {
         let directory = self.snapshot_path(id);
         let removed = remove_if_there(&self.manifest_path(id))
@@ -255,7 +254,7 @@ impl BackupDirectory {
         removed.map_err(|error| Error::io("removing a snapshot", error))
     }
 
-    /// Looks for something of that size under a digest.
+    /// Looks for a file with this digest and size.
     pub(super) fn look(&self, expected: Copying) -> Option<Presence> {
         let found = fs::metadata(self.blob_path(expected.sha256)).ok()?;
         if found.len() != expected.size_bytes {
@@ -264,7 +263,7 @@ impl BackupDirectory {
         Some(if found.nlink() > 1 { Presence::Shared } else { Presence::Owned })
     }
 
-    /// Reads what the directory has under a digest, from the disk; `None` if there is nothing.
+    /// Reads the content with this digest from the disk. `None` if there is no content.
     pub(super) fn read_blob(
         &self,
         sha256: Sha256,
@@ -278,7 +277,7 @@ impl BackupDirectory {
         }
     }
 
-    /// Opens the bytes of a digest; `None` if there are none.
+    /// Opens the content with this digest. `None` if there is no content.
     pub(super) fn open_blob(&self, sha256: Sha256) -> Result<Option<File>> {
         match File::open(self.blob_path(sha256)) {
             Ok(file) => Ok(Some(file)),
@@ -287,7 +286,7 @@ impl BackupDirectory {
         }
     }
 
-    /// Opens the snapshot's copy of the database; `None` if it is missing.
+    /// Opens the snapshot's copy of the database. `None` if it is missing.
     pub(super) fn open_copy(&self, id: SnapshotId) -> Result<Option<File>> {
         match File::open(self.database(id)) {
             Ok(file) => Ok(Some(file)),
@@ -314,7 +313,7 @@ impl BackupDirectory {
     }
 }
 
-/// Tells whether a directory has nothing in it but what a file system of its own begins with.
+/// Returns true if a directory contains only the files of a new file system.
 fn is_empty(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         if entry?.file_name() != "lost+found" {
@@ -322,49 +321,4 @@ fn is_empty(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-pub(super) fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
-}
-
-pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn make_directory(path: &Path) -> Result<()> {
-    let made = DirBuilder::new().mode(0o700).recursive(true).create(path);
-    made.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => Error::new(
-            ErrorKind::Unusable,
-            format!("the place for snapshots is not a directory: {}", path.display()),
-        ),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::new(
-            ErrorKind::Unusable,
-            format!("the directory for snapshots cannot be written: {}", path.display()),
-        ),
-        _ => full(Error::io(BACKING_UP, error)),
-    })
-}
-
-pub(super) fn write_durably(path: &Path, text: &str) -> Result<()> {
-    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = written.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-    });
-    written.map_err(|error| full(Error::io(BACKING_UP, error)))
-}
-
-/// Says of a full disk which one it is.
-pub(super) fn full(error: Error) -> Error {
-    if error.kind() != ErrorKind::StorageFull {
-        return error;
-    }
-    let message = "the disk that is written to is full; what was copied stays, and the next run goes on from there";
-    Error::new(ErrorKind::StorageFull, message).with_field("destination").with_source(error)
 }

@@ -1,8 +1,9 @@
-//! Bytes on their way into a directory of snapshots.
+//! Writes bytes into a directory with snapshots.
 //!
 //! # Crash safety
-//! A content has its name when all its bytes are written, or had none before: what a run that broke off
-//! leaves is read before it counts. A content that replaces another gets the name at once.
+//! A new content can get its name before all its bytes are written. Leftovers of interrupted runs are
+//! therefore read before they count. A content that replaces another content gets the name only when it is
+//! complete.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -12,32 +13,33 @@ use std::path::{Path, PathBuf};
 use sha2::Digest;
 
 use super::copy::{self, CopyError, Copying};
-use super::directory::{BACKING_UP, BackupDirectory, SYNCS_EACH, full, new_file, remove_if_there};
+use super::directory::BackupDirectory;
+use super::files::{BACKING_UP, SYNCS_EACH, full, new_file, remove_if_there};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 use crate::tasks::step::{Step, reached};
 
-/// Extension of bytes that are to replace those of the same digest.
+/// The extension of a file that will replace a content with the same digest.
 pub(super) const INCOMING: &str = "new";
 
-/// The outcome for a file that was to be taken.
+/// The result of taking a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The directory has its bytes.
     Whole,
-    /// The bytes are not those expected; the directory has none of them.
+    /// The bytes do not match. The directory has none of them.
     Other,
-    /// The file could not be read to its end; the directory has none of it.
+    /// The file could not be read to its end. The directory has none of it.
     Unreadable,
 }
 
-/// A content that comes piece by piece.
+/// A content that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct BlobIntake {
     file: File,
-    /// Path that is written to: that of the content, unless something has it.
+    /// The path to write to. The path is the content's path, unless a file exists there.
     path: PathBuf,
-    /// Path of the content.
+    /// The path of the content.
     kept_at: PathBuf,
     expected: Copying,
     hasher: sha2::Sha256,
@@ -45,8 +47,8 @@ pub(super) struct BlobIntake {
 }
 
 impl BackupDirectory {
-    /// Replaces a content that shares its file by a copy of its own. Returns false, and leaves the content
-    /// as it is, if its bytes are not those expected.
+    /// Replaces a content that shares its file by a separate copy. If the bytes do not match, returns false
+    /// and leaves the content unchanged.
     pub(super) fn unshare(&self, expected: Copying, buffer: &mut Vec<u8>) -> Result<bool> {
         match self.open_blob(expected.sha256)? {
             Some(shared) => Ok(self.take_file(&shared, expected, buffer)? == Taken::Whole),
@@ -54,7 +56,7 @@ impl BackupDirectory {
         }
     }
 
-    /// Copies a file under the digest and size that it should have.
+    /// Copies a file to the name of its expected digest and size.
     pub(super) fn take_file(
         &self,
         from: &File,
@@ -77,8 +79,8 @@ impl BackupDirectory {
         }
     }
 
-    /// Gives a file a second name under the digest that it should have; every byte is read first. `None`
-    /// if the file is absent, `InvalidField` if it is on another file system.
+    /// Gives a file a second name with its expected digest. Reads every byte first. `None` if the file is
+    /// absent, and `InvalidField` if it is on another file system.
     pub(super) fn link_file(
         &self,
         from: &Path,
@@ -111,8 +113,8 @@ impl BackupDirectory {
         }
     }
 
-    /// Begins to take bytes that come piece by piece. What is under that digest stays until they are
-    /// whole: an older snapshot may need it.
+    /// Begins to take bytes in pieces. An existing content with the same digest stays until the new bytes are
+    /// complete, because an older snapshot might need it.
     pub(super) fn intake(&self, expected: Copying) -> Result<BlobIntake> {
         let kept_at = self.blob_path(expected.sha256);
         let mut path = kept_at.clone();
@@ -136,7 +138,7 @@ impl BlobIntake {
         self.file.write_all(piece).map_err(|error| full(Error::io(BACKING_UP, error)))
     }
 
-    /// Ends the intake. Returns false, and leaves nothing, if what came is not what was expected.
+    /// Ends the intake. If the bytes do not match, returns false and removes them.
     pub(super) fn finish(self) -> Result<bool> {
         let sha256 = Sha256(self.hasher.clone().finalize().into());
         let is_whole = Copying { size_bytes: self.size_bytes, sha256 } == self.expected;
@@ -159,7 +161,7 @@ impl BlobIntake {
     }
 }
 
-/// Runs `make`, and once more after making the directory of `path` if it is missing.
+/// Runs `make`. If the directory of `path` is missing, creates it and runs `make` again.
 fn in_its_directory<T>(path: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match make() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -173,7 +175,7 @@ fn in_its_directory<T>(path: &Path, make: impl Fn() -> io::Result<T>) -> io::Res
     }
 }
 
-/// Gives the file `from` the name `path`, in place of what has it, if anything does.
+/// Gives the file `from` the name `path`. Replaces an existing file.
 fn replace_by_link(from: &Path, path: &Path) -> io::Result<()> {
     let linked = in_its_directory(path, || fs::hard_link(from, path));
     if !linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {

@@ -1,11 +1,11 @@
-//! The contents that finished snapshots hold, read beside each other in the order of their digests.
+//! The contents of all finished snapshots, read in parallel in the order of their digests.
 
-use super::destination::Stored;
+use super::content::Stored;
 use super::manifest::Manifest;
 use crate::domain::error::Result;
 use crate::domain::id::Sha256;
 
-/// The contents that snapshots hold: one manifest beside the other, so that they need no memory. Blocks.
+/// The contents of snapshots. The code reads all manifests in parallel, to use little memory. Blocks.
 pub(super) struct Kept {
     manifests: Vec<(Manifest, Option<Stored>)>,
 }
@@ -20,12 +20,12 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Tells whether a snapshot holds the digest. Digests are asked for in their order.
+    /// Returns true if a snapshot contains the digest. Call it with ascending digests.
     pub(super) fn holds(&mut self, sha256: Sha256) -> Result<bool> {
         Ok(!self.all_of(sha256)?.is_empty())
     }
 
-    /// Returns the content of a digest as each of the snapshots has it. Digests are asked for in their order.
+    /// Returns the content of a digest from each snapshot. Call it with ascending digests.
     pub(super) fn all_of(&mut self, sha256: Sha256) -> Result<Vec<Stored>> {
         let mut all = Vec::new();
         for (manifest, next) in &mut self.manifests {
@@ -37,7 +37,7 @@ impl Kept {
         Ok(all)
     }
 
-    /// Reads the manifests to their ends: one that is damaged may name more than it shows.
+    /// Reads the manifests to their ends. A damaged manifest can name more contents than it shows.
     pub(super) fn drain(&mut self) -> Result<()> {
         for (manifest, next) in &mut self.manifests {
             while next.is_some() {
@@ -48,7 +48,7 @@ impl Kept {
     }
 }
 
-/// Returns the next content that a snapshot holds.
+/// Returns the next content that a snapshot contains.
 pub(super) fn next_held(manifest: &mut Manifest) -> Result<Option<Stored>> {
     while let Some(entry) = manifest.next_entry()? {
         if let Some(stored) = entry.stored() {

@@ -1,54 +1,60 @@
-//! Looking for contents in a directory of snapshots, beside whoever works on it.
+//! Searches a directory of snapshots for contents, while other runs can work on it.
 //!
 //! # Locking
-//! None: nothing is written, and a receipt is to be had while a snapshot is made. A run that removes
-//! snapshots takes a manifest first, then the bytes: in between these show as loose.
+//! The search takes no lock, because it writes no files and receipts must be available during a snapshot. A
+//! run that removes snapshots first removes a manifest and then the bytes. In between, the search reports
+//! these bytes as loose.
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::damaged::DAMAGED;
-use super::directory::{BLOBS, MANIFEST, READING, SNAPSHOTS};
+use super::directory::{BLOBS, DATABASE, MANIFEST, SNAPSHOTS};
+use super::files::READING;
 use super::intake::INCOMING;
 use super::manifest::{self, Manifest};
 use super::marker;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{DestinationId, Sha256, SnapshotId};
+use crate::domain::report::receipt::LooseContent;
+use crate::domain::time::clock::Timestamp;
 
-/// The snapshots in a directory that have some of the contents that were looked for.
+/// The snapshots in a directory that contain some of the searched contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LookedFor {
-    /// The id of the directory, if it has one.
+    /// The id of the directory, if it has an id.
     pub id: Option<DestinationId>,
-    /// The snapshots that have some, the oldest first: id, instant, digests in order.
+    /// The snapshots with searched contents, oldest first: id, time, and digests in order.
     pub snapshots: Vec<(SnapshotId, Timestamp, Vec<Sha256>)>,
-    /// Contents that lie there and belong to no finished snapshot, in order.
-    pub loose: Vec<Sha256>,
+    /// Searched contents in the directory that belong to no finished snapshot, in the order of their digests.
+    /// A content can appear several times.
+    pub loose: Vec<LooseContent>,
 }
 
-/// The record of a store about a directory.
+/// Whether the store has used a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// Snapshots were taken to it.
+    /// The store took snapshots to it.
     Used,
-    /// None was, as far as the store knows.
+    /// The store knows of no snapshot there.
     Unused,
 }
 
-/// The directory of snapshots that stands at a path, or what a provider has.
+/// The current destination at a path or a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Present {
-    /// None: its disk may not be mounted.
+    /// No destination. The disk might not be mounted.
     Nothing,
-    /// One that has no id yet.
+    /// A destination without an id.
     Unnamed,
-    /// One with this id.
+    /// A destination with this id.
     Named(DestinationId),
 }
 
-/// Reads which directory of snapshots stands at a path. Blocks.
+/// Returns the current snapshot directory at a path. Blocks.
 pub fn present_at(path: &Path) -> Result<Present> {
     if !marker::is_in(path) {
         return Ok(Present::Nothing);
@@ -56,10 +62,10 @@ pub fn present_at(path: &Path) -> Result<Present> {
     Ok(marker::read_id(path)?.map_or(Present::Unnamed, Present::Named))
 }
 
-/// Looks for contents in a directory of snapshots. One that never had any has nothing. Blocks.
+/// Searches a directory of snapshots for contents. An unused directory counts as empty. Blocks.
 ///
-/// `Unusable` for a directory that is not there, or that was [used](Known::Used) and shows nothing of
-/// its snapshots: the disk that it is on may not be mounted.
+/// Returns `Unusable` if the directory is missing, or if it was [used](Known::Used) and its snapshots are
+/// missing. The disk might not be mounted.
 pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<LookedFor> {
     if !marker::is_in(path) {
         if known == Known::Used || !path.is_dir() {
@@ -70,19 +76,25 @@ pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<LookedF
     }
 
     let id = marker::read_id(path)?;
-    let mut here = Vec::new();
-    for &sha256 in digests {
-        if lies_in(path, sha256)? {
-            here.push(sha256);
-        }
+    let mut digests = digests.to_vec();
+    digests.sort_unstable_by_key(|sha256| sha256.0);
+    digests.dedup();
+    let mut loose = Vec::new();
+    for &sha256 in &digests {
+        lying_in(path, sha256, &mut loose)?;
     }
-    here.sort_unstable_by_key(|sha256| sha256.0);
-    here.dedup();
-    if here.is_empty() {
+    if loose.is_empty() {
         return Ok(LookedFor { id, ..LookedFor::default() });
     }
+    if let Some(unfinished) = unfinished_in(path)? {
+        for loose in &mut loose {
+            unfinished.narrow(loose);
+        }
+    }
 
-    let mut found = LookedFor { id, snapshots: Vec::new(), loose: here.clone() };
+    let mut here: Vec<_> = loose.iter().map(|loose| loose.sha256).collect();
+    here.dedup();
+    let mut found = LookedFor { id, snapshots: Vec::new(), loose };
     for (id, manifest) in manifests(path)? {
         let Some(mut file) = opened(&manifest)? else { continue };
         let mut held = Vec::new();
@@ -93,7 +105,7 @@ pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<LookedF
         }
 
         if !held.is_empty() {
-            found.loose.retain(|sha256| !held.contains(sha256));
+            found.loose.retain(|loose| !held.contains(&loose.sha256));
             let created_at = Manifest::open(file)?.info().created_at;
             found.snapshots.push((id, created_at, held));
         }
@@ -101,20 +113,79 @@ pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<LookedF
     Ok(found)
 }
 
-/// Tells if bytes lie in the directory that have the digest, or should have it.
-fn lies_in(path: &Path, sha256: Sha256) -> Result<bool> {
+/// Finds files in the directory with this digest, or with the name of this digest.
+///
+/// The times of a copy tell when it arrived. A hard link has the times of its original file: its modification
+/// time is that of the blob, and creating the link set its change time. The bytes arrived between these two
+/// times.
+fn lying_in(path: &Path, sha256: Sha256, found: &mut Vec<LooseContent>) -> Result<()> {
     let name = sha256.to_hex();
     let blob = path.join(BLOBS).join(&name[..2]).join(&name);
     let places = [blob.with_extension(INCOMING), path.join(DAMAGED).join(&name), blob];
     for place in places {
-        if place.try_exists().map_err(|error| Error::io(READING, error))? {
-            return Ok(true);
+        match fs::metadata(place) {
+            Ok(metadata) => {
+                let arrived_from = written_at(&metadata)?;
+                let changed_at = metadata.ctime() * 1000 + metadata.ctime_nsec() / 1_000_000;
+                let changed_at = Timestamp::from_millis(changed_at);
+                let named_until = latest_of(arrived_from.max(changed_at));
+                found.push(LooseContent { sha256, arrived_from, named_until });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(READING, error)),
         }
     }
-    Ok(false)
+    Ok(())
 }
 
-/// Lists the manifests of finished snapshots, the oldest first.
+fn written_at(metadata: &fs::Metadata) -> Result<Timestamp> {
+    let written = metadata.modified().map_err(|error| Error::io(READING, error))?;
+    Ok(written.into())
+}
+
+/// The resolution of the clock for file times.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Returns the last instant that a file or object time can stand for. A time in whole seconds comes from a
+/// place without fractions of a second.
+pub(super) fn latest_of(at: Timestamp) -> Timestamp {
+    at.plus(if at.as_millis() % 1000 == 0 { Duration::from_secs(1) } else { STEP })
+}
+
+/// The last run, if it is running or was interrupted. The next run removes the leftovers of earlier runs.
+struct Unfinished {
+    began_at: Timestamp,
+    /// The time at which its copy of the database was complete.
+    copied_at: Timestamp,
+}
+
+impl Unfinished {
+    /// Narrows the arrival time of bytes from this run. The bytes arrived after the run began. The run's copy
+    /// of the database contains no younger bytes.
+    fn narrow(&self, loose: &mut LooseContent) {
+        if loose.arrived_from >= self.copied_at && loose.arrived_from >= self.began_at {
+            loose.named_until = loose.named_until.min(latest_of(self.copied_at));
+        }
+    }
+}
+
+/// Finds a run whose bytes are in no manifest yet, if its copy of the database exists.
+fn unfinished_in(path: &Path) -> Result<Option<Unfinished>> {
+    let all = manifests(path)?;
+    let Some((id, manifest)) = all.last() else { return Ok(None) };
+    if opened(manifest)?.is_some() {
+        return Ok(None);
+    }
+    match fs::metadata(manifest.with_file_name(DATABASE)) {
+        Ok(metadata) => {
+            Ok(Some(Unfinished { began_at: id.made_at(), copied_at: written_at(&metadata)? }))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(READING, error)),
+    }
+}
+
+/// Lists the manifest paths of finished snapshots, oldest first.
 fn manifests(path: &Path) -> Result<Vec<(SnapshotId, PathBuf)>> {
     let snapshots = path.join(SNAPSHOTS);
     let entries = match fs::read_dir(&snapshots) {
@@ -146,7 +217,7 @@ fn opened(manifest: &Path) -> Result<Option<File>> {
 mod tests {
     use super::*;
     use crate::storage::backup::contract::info;
-    use crate::storage::backup::directory::new_file;
+    use crate::storage::backup::files::new_file;
     use crate::storage::backup::{BackupDirectory, Entry, EntryKind, ManifestWriter};
 
     fn digest(number: u16) -> Sha256 {
@@ -194,7 +265,35 @@ mod tests {
         }
         let found = look_for(&path, &[digest(7), digest(6), digest(12)], Known::Used).unwrap();
         assert_eq!(found.snapshots, [(id, Timestamp::from_millis(7), vec![digest(6)])]);
-        assert_eq!(found.loose, [digest(7)]);
+        assert_eq!(found.loose.iter().map(|loose| loose.sha256).collect::<Vec<_>>(), [digest(7)]);
+    }
+
+    #[test]
+    fn bytes_of_an_unfinished_run_are_named_by_its_copy_of_the_database_at_the_latest() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("backup");
+        let directory = BackupDirectory::create(&path).unwrap();
+        let id = SnapshotId::generate(Timestamp::from_millis(1_000));
+        let at = |millis| Timestamp::from_millis(millis).to_system_time();
+        let written = |path: &Path, millis| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let file = File::create(path).unwrap();
+            file.set_modified(at(millis)).unwrap();
+        };
+        let blob = |number: u16| {
+            let name = digest(number).to_hex();
+            path.join(BLOBS).join(&name[..2]).join(&name)
+        };
+        written(&directory.make(id).unwrap().database, 2_001);
+        written(&blob(1), 1_500);
+        written(&blob(2), 2_500);
+
+        let found = look_for(&path, &[digest(1), digest(2)], Known::Used).unwrap().loose;
+        let [before, since] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(before.arrived_from, Timestamp::from_millis(1_500));
+        assert!(before.named_until > Timestamp::from_millis(1_000_000), "an earlier run's");
+        assert_eq!(since.arrived_from, Timestamp::from_millis(2_500));
+        assert_eq!(since.named_until, Timestamp::from_millis(2_021));
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! The manifest of a snapshot: JSON Lines, of which the first describes the snapshot, the last closes the
-//! manifest, and each between is one content, in the order of the digests.
+//! The manifest of a snapshot, in JSON Lines. The first line describes the snapshot, and the last line closes
+//! the manifest. Each line in between is one content, in the order of the digests.
 //!
 //! # Compatibility
-//! `format` counts changes that an older reader would misunderstand. Members that a reader does not know
-//! are passed over. `run` came with the snapshots at providers: the run that stored a content, which is in
-//! the name of its object.
+//! `format` counts changes that older readers would misunderstand. Readers ignore unknown members. `run` was
+//! added with snapshots at providers. It is the run that stored a content, and is part of the object's name.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -12,22 +11,22 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 
+use super::content::Stored;
 use super::copy::Copying;
-use super::destination::Stored;
-use crate::domain::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{Sha256, SnapshotId};
-use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::report::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
+use crate::domain::time::clock::Timestamp;
 
 /// The version of the format.
 const FORMAT: u32 = 1;
 
-/// Longest line, which is that of a content at a provider.
+/// The maximum length of a line. Contents at a provider have the longest lines.
 const LINE_BYTES: u64 = 4096;
 
-/// Bytes read at once. As many manifests are open together as there are snapshots to keep.
+/// The number of bytes in one read. All manifests of the snapshots to keep are open together.
 const BUFFER_BYTES: usize = 256 << 10;
 
 const READING: &str = "reading a manifest";
@@ -60,25 +59,25 @@ enum CloudsName {
     Noted,
 }
 
-/// A line between.
+/// A line for a content.
 #[derive(Serialize, Deserialize)]
 struct Content {
     sha256: String,
     size_bytes: u64,
-    /// The provider that holds the content, which the snapshot does not.
+    /// The provider with the content, if the snapshot does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// True if the store did not have the content any more.
+    /// True if the content was already missing from the store.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     damaged: bool,
-    /// The run that stored the content, where its name has that.
+    /// The run that stored the content, if its object name contains the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<String>,
 }
 
-/// The last line. The digest is that of all bytes before it.
+/// The last line. The digest in this line covers all bytes before the line.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct End {
     files: u64,
@@ -86,7 +85,7 @@ struct End {
     blob_bytes: u64,
     elsewhere: u64,
     damaged: u64,
-    /// Absent where an older version wrote it.
+    /// Absent in manifests of older versions.
     #[serde(default)]
     damaged_records: u64,
     manifest_sha256: String,
@@ -95,16 +94,16 @@ struct End {
 /// A content that a snapshot names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Digest of the content.
+    /// The digest of the content.
     pub sha256: Sha256,
-    /// Size of the content, in bytes.
+    /// The size of the content, in bytes.
     pub size_bytes: u64,
-    /// Place of the content.
+    /// Where the content is.
     pub kind: EntryKind,
 }
 
 impl Entry {
-    /// Returns the content, if the snapshot has it.
+    /// Returns the content, if the snapshot contains it.
     pub fn stored(&self) -> Option<Stored> {
         match self.kind {
             EntryKind::Held(by) => {
@@ -116,18 +115,18 @@ impl Entry {
     }
 }
 
-/// The place of a content.
+/// Where a content is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
-    /// The snapshot has it, stored by that run where names have it.
+    /// The snapshot contains it. The value is the run that stored it, if object names contain the run.
     Held(Option<SnapshotId>),
     /// A provider has it.
     Elsewhere(ProviderCode, BlobKey),
-    /// The store did not have it.
+    /// The content was missing from the store.
     Damaged,
 }
 
-/// A manifest that is being written.
+/// A manifest in progress.
 #[derive(Debug)]
 pub struct ManifestWriter {
     file: BufWriter<File>,
@@ -136,7 +135,7 @@ pub struct ManifestWriter {
 }
 
 impl ManifestWriter {
-    /// Begins the manifest of a snapshot in an empty file. Blocks, as the other methods do.
+    /// Begins the manifest of a snapshot in an empty file. Blocks, like the other methods.
     pub fn begin(file: File, info: SnapshotInfo, database_sha256: Sha256) -> Result<Self> {
         let head = Head {
             format: FORMAT,
@@ -164,12 +163,12 @@ impl ManifestWriter {
         Ok(manifest)
     }
 
-    /// Returns the description of the snapshot, as far as written.
+    /// Returns the description of the snapshot so far.
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
     }
 
-    /// Adds a content that `files` records name.
+    /// Adds a content. `files` is the number of records with this content.
     pub fn add(&mut self, entry: &Entry, files: u64) -> Result<()> {
         let mut content = Content {
             sha256: entry.sha256.to_hex(),
@@ -199,12 +198,12 @@ impl ManifestWriter {
         self.line(&content)
     }
 
-    /// Notes how many records could not be read.
+    /// Records the number of unreadable records.
     pub fn note_damaged_records(&mut self, count: u64) {
         self.info.damaged_records = count;
     }
 
-    /// Writes the last line, and hands all to the system.
+    /// Writes the last line, and passes all buffered bytes to the system.
     pub fn finish(mut self) -> Result<(SnapshotInfo, File)> {
         let info = self.info.clone();
         let end = End {
@@ -235,7 +234,7 @@ pub trait ManifestBytes: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ManifestBytes for T {}
 
-/// A finished manifest that is being read. Blocks.
+/// A reader of a finished manifest. Blocks.
 pub struct Manifest {
     lines: BufReader<Box<dyn ManifestBytes>>,
     info: SnapshotInfo,
@@ -246,8 +245,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Opens a manifest: reads its first line and its last one. `Unusable` if it is none, is cut, or is
-    /// of a newer version.
+    /// Opens a manifest, and reads its first and last line. `Unusable` if the bytes are not a manifest, are
+    /// cut, or have a newer version.
     pub fn open(bytes: impl ManifestBytes + 'static) -> Result<Self> {
         let mut bytes: Box<dyn ManifestBytes> = Box::new(bytes);
         let end = last_line(&mut bytes)?;
@@ -282,13 +281,12 @@ impl Manifest {
         self.database_sha256
     }
 
-    /// Finds a content by its digest, without an order; [`next_entry`](Self::next_entry) is not to be called
-    /// afterwards.
+    /// Finds a content by its digest, in any order. Do not call [`next_entry`](Self::next_entry) afterwards.
     pub fn find(&mut self, sha256: Sha256) -> Result<Option<Stored>> {
         find(self.lines.get_mut(), sha256)
     }
 
-    /// Reads the next content; `None` at the end, once the manifest was found to be as it was written.
+    /// Reads the next content. `None` at the end, after the manifest's digest was verified.
     pub fn next_entry(&mut self) -> Result<Option<Entry>> {
         let mut text = Vec::new();
         read_line(&mut self.lines, &mut text)?;
@@ -321,8 +319,8 @@ impl Content {
     }
 }
 
-/// Finds a content that a finished manifest names as one that the snapshot holds. Reads a few lines of it,
-/// as contents are in the order of their digests; so damage elsewhere is not seen.
+/// Finds a content that a finished manifest names and its snapshot contains. Reads only a few lines, because
+/// contents are in the order of their digests. Damage elsewhere is not detected.
 pub(super) fn find(bytes: &mut dyn ManifestBytes, sha256: Sha256) -> Result<Option<Stored>> {
     let mut high = bytes.seek(SeekFrom::End(0)).map_err(unread)?;
     let mut low = 0;
@@ -353,7 +351,7 @@ pub(super) fn find(bytes: &mut dyn ManifestBytes, sha256: Sha256) -> Result<Opti
     Ok(None)
 }
 
-/// Reads the first line that begins at `offset` or behind it, with its start; nothing at the end.
+/// Reads the first line that begins at or after `offset`, with its start. Empty at the end.
 fn line_from(bytes: &mut dyn ManifestBytes, offset: u64) -> Result<(u64, Vec<u8>)> {
     bytes.seek(SeekFrom::Start(offset.saturating_sub(1))).map_err(unread)?;
     let mut lines = BufReader::new(bytes.take(2 * LINE_BYTES));
@@ -415,7 +413,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T> {
     serde_json::from_slice(text).map_err(|_| damaged())
 }
 
-/// Makes the error of reading. One of a provider stays what it is.
+/// Converts a read error. An error of a provider stays unchanged.
 fn unread(error: io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|error| Error::io(READING, error))
 }

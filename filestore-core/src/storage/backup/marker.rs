@@ -1,37 +1,36 @@
-//! The marker of a directory of snapshots: the format of what lies beside it, and its id.
+//! The marker of a snapshot directory, with the format version and the directory's id.
 //!
 //! # Format
-//! Lines of a word and a value: `format 1`, then `id` and a ULID. Markers of earlier versions have no id;
-//! the next snapshot gives them one.
+//! Lines with a word and a value: `format 1`, then `id` and a ULID. Markers of earlier versions have no id.
+//! The next snapshot adds it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use super::directory::{BACKING_UP, READING, full, write_durably};
+use super::files::{BACKING_UP, READING, full, write_durably};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::DestinationId;
 
 pub(super) const MARKER: &str = "filestore-backup";
 
-/// The name of a marker that is being written.
+/// The temporary name of a marker while it is written.
 const NEW: &str = "filestore-backup.new";
 
-/// The line by which a directory is one of snapshots.
+/// The line that identifies a directory of snapshots.
 pub(super) const FORMAT: &str = "format 1";
 
-/// Tells if a directory is one of snapshots.
+/// Returns true if a directory is marked as a directory of snapshots.
 pub(super) fn is_in(path: &Path) -> bool {
     path.join(MARKER).is_file()
 }
 
-/// Makes an empty directory one of snapshots, durably. It has no id yet.
+/// Marks an empty directory as a directory of snapshots, durably. The directory has no id yet.
 pub(super) fn make(path: &Path) -> Result<()> {
     write_durably(&path.join(MARKER), &format!("{FORMAT}\n"))
 }
 
-/// Reads the id of a directory of snapshots; `None` for one that has none yet. `Unusable` for one that is
-/// no id.
+/// Reads the id of a snapshot directory. `None` if it has no id yet. `Unusable` if the id is invalid.
 pub(super) fn read_id(path: &Path) -> Result<Option<DestinationId>> {
     let text = match fs::read_to_string(path.join(MARKER)) {
         Ok(text) => text,
@@ -46,7 +45,7 @@ pub(super) fn read_id(path: &Path) -> Result<Option<DestinationId>> {
     })
 }
 
-/// Gives a directory of snapshots its id, durably.
+/// Writes the id of a snapshot directory, durably.
 pub(super) fn write_id(path: &Path, id: DestinationId) -> Result<()> {
     let new = path.join(NEW);
     write_durably(&new, &format!("{FORMAT}\nid {id}\n"))?;
@@ -57,7 +56,7 @@ pub(super) fn write_id(path: &Path, id: DestinationId) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::clock::Timestamp;
+    use crate::domain::time::clock::Timestamp;
 
     #[test]
     fn an_id_is_read_as_it_was_written_and_anything_else_refused() {

@@ -1,6 +1,6 @@
-//! Snapshots: in a directory, or at a provider.
+//! Snapshots, in a directory or at a provider.
 //!
-//! Both are a [`Destination`], beneath which they differ. The directory:
+//! Both kinds are a [`Destination`]. Their formats differ. The format of a directory:
 //!
 //! ```text
 //! filestore-backup                 marks the directory: the version of the format, and its id
@@ -11,22 +11,24 @@
 //! snapshots/<id>/manifest.jsonl    what the snapshot consists of, see `manifest`
 //! ```
 //!
-//! What a provider has is in `bucket`.
+//! `bucket` describes the format at a provider.
 //!
 //! # Crash safety
-//! A snapshot is there once its manifest has its name, which it gets last: after the bytes, the copy of
-//! the database, the directories and the manifest itself are on the device.
-//! The rest of a run that broke off is no snapshot; the bytes among it are read and compared before
-//! a later one counts on them, as a power cut may have left zeros.
+//! A snapshot exists once its manifest has its final name. The manifest gets this name last: after the bytes,
+//! the copy of the database, the directories and the manifest itself are on the device. The leftovers of an
+//! interrupted run are not a snapshot. A later snapshot reads and compares their bytes before it uses them,
+//! because a power cut can leave zeros.
 //!
 //! # Locking
-//! One process at a time makes, reads or removes snapshots of a directory (`flock`). Within it, runs claim
-//! the directory, see `runs`. A provider has no such lock, see `bucket::lease`.
+//! One process at a time creates, reads or removes snapshots of a directory (`flock`). Runs in this process
+//! claim the directory, see `runs`. A provider has no such lock, see `bucket::lease`.
 
 mod destination;
+mod content;
+mod draft;
 mod opened;
-mod scratch;
 mod copy;
+mod files;
 mod manifest;
 mod kept;
 mod marker;
@@ -47,12 +49,11 @@ use crate::domain::error::{Error, Result};
 use crate::tasks;
 
 pub use bucket::{BackupBucket, look_for_at, present_at_provider};
+pub use content::{Found, FoundHow, OnDisk, Stored, Wanted};
 pub use copy::Copying;
-pub use destination::{
-    DatabaseFile, Destination, Draft, Found, FoundHow, OnDisk, Removed, RunClaim, RunKind, Stored,
-    Wanted,
-};
+pub use destination::{Destination, Removed, RunClaim, RunKind};
 pub use directory::BackupDirectory;
+pub use draft::{DatabaseFile, Draft};
 pub use look::{Known, LookedFor, Present, look_for, present_at};
 pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
 pub use opened::Opened;

@@ -1,4 +1,4 @@
-//! A directory as a [`Destination`]: what blocks goes to the blocking pool, a batch at a time.
+//! A directory as a [`Destination`]. Blocking work runs on the blocking pool, one batch at a time.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::blocking;
+use super::content::{Found, FoundHow, OnDisk, Stored, Wanted};
 use super::copy::Copying;
-use super::destination::{
-    DatabaseFile, Destination, Draft, Found, FoundHow, OnDisk, Removed, RunClaim, RunKind, Stored,
-    Wanted,
-};
-use super::directory::{BACKING_UP, BackupDirectory, Presence, READING};
+use super::destination::{Destination, Removed, RunClaim, RunKind};
+use super::directory::{BackupDirectory, Presence};
+use super::draft::{DatabaseFile, Draft};
+use super::files::{BACKING_UP, READING};
 use super::intake::Taken;
 use super::manifest::Manifest;
 use super::opened::Opened;
 use super::restored::RestoredDirectory;
 use super::runs::Sharing;
-use crate::domain::backup::{BlobProblem, SnapshotBytes};
-use crate::domain::clock::Timestamp;
 use crate::domain::config::BackupPlace;
 use crate::domain::error::{Error, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{DestinationId, SnapshotId};
-use crate::domain::path::BlobKey;
+use crate::domain::report::backup::{BlobProblem, SnapshotBytes};
+use crate::domain::time::clock::Timestamp;
 use crate::storage::{ByteStream, LocalStore};
 
-/// Bytes of a stream that are written with one visit to the blocking pool.
+/// The bytes of a stream that one task on the blocking pool writes.
 const PIECE_BYTES: usize = 1 << 20;
 
 #[async_trait]
@@ -193,8 +193,8 @@ impl Destination for BackupDirectory {
 }
 
 impl BackupDirectory {
-    /// Counts on what is there of a content: one that a finished snapshot vouches for by its size alone, as
-    /// that snapshot flushed it.
+    /// Decides if an existing content can be used. If a finished snapshot names the content, its size alone
+    /// is compared, because that snapshot flushed it.
     fn reuse(
         &self,
         wanted: &Wanted,
@@ -258,7 +258,7 @@ impl BackupDirectory {
     }
 }
 
-/// Describes a content whose name is its digest.
+/// Describes a content that is named by its digest alone.
 fn unnamed(expected: Copying) -> Stored {
     Stored { expected, by: None }
 }

@@ -1,4 +1,4 @@
-//! Bytes of a destination that are being read: a file, or what a provider sends.
+//! A reader of a destination's bytes, from a file or from a provider.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,20 +9,20 @@ use sha2::Digest;
 
 use super::blocking;
 use super::copy::{self, Copying};
-use super::directory::{READING, full};
+use super::files::{READING, full};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 use crate::storage::ByteStream;
 
 const RESTORING: &str = "restoring from a snapshot";
 
-/// Bytes of a file that are read at once.
+/// The number of bytes in one file read.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Bytes of a stream that are written with one visit to the blocking pool.
+/// The bytes of a stream that one task on the blocking pool writes.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Bytes that are being read.
+/// Open bytes of a destination.
 pub enum Opened {
     /// A file, at its beginning.
     File(File),
@@ -31,7 +31,7 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Reads all, a file from its disk.
+    /// Reads all bytes and computes the digest. A file is read from the disk.
     pub async fn digest(self) -> Result<Copying> {
         match self {
             Self::File(file) => {
@@ -51,7 +51,7 @@ impl Opened {
         }
     }
 
-    /// Copies all to an empty file; returns what it was found to be.
+    /// Copies all bytes to an empty file. Returns their size and digest.
     pub async fn copy_to(self, mut to: File) -> Result<Copying> {
         let mut bytes = match self {
             Self::Stream(bytes) => bytes,
@@ -76,7 +76,7 @@ impl Opened {
         Ok(seen.all())
     }
 
-    /// Turns the bytes into a stream.
+    /// Converts the bytes to a stream.
     pub fn into_stream(self) -> ByteStream {
         match self {
             Self::Stream(bytes) => bytes,
@@ -85,7 +85,7 @@ impl Opened {
     }
 }
 
-/// The bytes of a stream that have come.
+/// The size and digest of the bytes so far.
 #[derive(Default)]
 struct Seen {
     hasher: sha2::Sha256,

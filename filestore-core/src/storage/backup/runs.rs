@@ -1,9 +1,9 @@
 //! The runs of this process on a directory of snapshots.
 //!
 //! # Locking
-//! The lock of the directory keeps other processes out. Within this one, a run that changes what is there
-//! goes on alone, and runs that only read go on beside each other. A claim lasts until the last clone of
-//! the directory that has it is gone: what a cancelled run has left on the blocking pool still has it.
+//! The lock of the directory excludes other processes. Within this process, a run that changes the directory
+//! runs alone, and runs that only read can run at the same time. A claim lasts until the last clone of its
+//! directory is dropped. If a cancelled run still has work on the blocking pool, this work keeps the claim.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use parking_lot::Mutex;
 
 use crate::domain::error::{Error, ErrorKind, Result};
 
-/// The needs of a run.
+/// Whether a run changes the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// The run changes what is there.
+    /// The run changes the directory.
     Alone,
     /// The run only reads.
     Beside,
 }
 
-/// The runs under way.
+/// The current runs.
 #[derive(Debug, Default)]
 pub(super) struct Runs(Mutex<State>);
 
@@ -31,7 +31,7 @@ struct State {
     beside: usize,
 }
 
-/// The right of a run under way, given back when it is dropped.
+/// The right of a current run. Dropping it gives the right back.
 #[derive(Debug)]
 pub(super) struct Claim {
     runs: Arc<Runs>,
@@ -39,7 +39,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims a directory for a run. `Locked` while another run excludes this one.
+    /// Claims a directory for a run. `Locked` while another run excludes this run.
     pub(super) fn take(runs: &Arc<Runs>, sharing: Sharing, path: &Path) -> Result<Self> {
         let mut state = runs.0.lock();
         let is_free = match sharing {

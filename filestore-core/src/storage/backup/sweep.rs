@@ -1,4 +1,4 @@
-//! Removing the bytes that no snapshot names any more.
+//! Removes the bytes that no snapshot names.
 
 use std::fs;
 use std::io;
@@ -14,9 +14,9 @@ use crate::tasks::step::{Step, reached};
 const SWEEPING: &str = "removing old bytes";
 
 impl BackupDirectory {
-    /// Removes all bytes that no finished snapshot holds, those of runs that broke off included; calls
-    /// `removed` with the size of each. What was set aside stays while it is the last of a content that a
-    /// snapshot holds. Nothing is removed if a manifest cannot be read to its end.
+    /// Removes all bytes that no finished snapshot names, including leftovers of interrupted runs. Calls
+    /// `removed` with the size of each. A damaged content stays while it is the last copy of a content that a
+    /// snapshot names. Removes no bytes if a manifest cannot be read to its end.
     pub(super) fn remove_unheld(&self, removed: impl Fn(u64)) -> Result<()> {
         self.kept()?.drain()?;
 
@@ -41,14 +41,14 @@ impl BackupDirectory {
         Ok(())
     }
 
-    /// Opens the contents that finished snapshots hold.
+    /// Opens the contents of the finished snapshots.
     fn kept(&self) -> Result<Kept> {
         let ids = self.finished()?;
         Kept::open(ids.into_iter().map(|id| self.open_manifest(id)).collect::<Result<_>>()?)
     }
 }
 
-/// Removes a file; returns its size.
+/// Removes a file and returns its size.
 fn remove(path: &Path) -> Result<u64> {
     let size = fs::metadata(path).map_or(0, |found| found.len());
     fs::remove_file(path).map_err(|error| Error::io(SWEEPING, error))?;
@@ -56,8 +56,8 @@ fn remove(path: &Path) -> Result<u64> {
     Ok(size)
 }
 
-/// Lists the digests in a directory, in order, and removes what was to replace one of them when a run
-/// broke off. Foreign names are left alone.
+/// Lists the digests in a directory, in order. Removes replacement files of interrupted runs. Does not touch
+/// foreign names.
 pub(super) fn list(directory: &Path, names: &mut Vec<Sha256>) -> Result<()> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,

@@ -1,76 +1,52 @@
 //! The blobs at one CLOUD provider, through OpenDAL.
 //!
 //! # Purpose
-//! Puts are verified before they count, reads never end short, "removed" means absent, and a
-//! presigned URL grants reading one object and nothing else. Errors name the provider and what was
-//! being done; no credential, signed URL or option value is in them.
+//! Puts are verified before they count, reads never end short, and "removed" means absent. A presigned URL
+//! grants reading one object and has no other rights. Errors name the provider and the operation, but contain
+//! no credential, no signed URL and no option value.
 //!
-//! Keys are written once. Where the provider supports it, a put is made "if absent", so that a
-//! retry after a lost reply cannot overwrite anything.
+//! Keys are written once. If the provider supports it, a put has the condition "if absent". A retry after a
+//! lost reply can then not overwrite an object.
 //!
-//! OpenDAL speaks the providers' protocols: signatures, error codes and retries of many services
-//! are not what this project exists for. Around OpenDAL stands what it leaves out: verification,
-//! intents of what was begun, and presigning that grants one object.
+//! OpenDAL implements the providers' protocols: signatures, error codes and retries. This module adds
+//! verification, write intents, and presigned URLs for a single object.
 //!
 //! # Crash safety
-//! None of its own. A put that fails or is cut off may leave an object under its key (an unfinished
-//! multipart upload is aborted). Callers write an intent before the put and remove the key when the
-//! put comes to nothing.
+//! This module does not recover from crashes itself. A put that fails or is cut off can leave an object under
+//! its key. An unfinished multipart upload is aborted. Callers write an intent before the put, and remove the
+//! key if the put fails.
 //!
-//! | module | what it does |
-//! |---|---|
-//! | `open` | turns configuration into a layered operator |
-//! | `observe` | logs requests without their queries; reads the provider's clock |
-//! | `tls` | cryptography and trust for those requests |
-//! | `fault` | turns OpenDAL's errors into ours, without secrets |
-//! | `breaker` | lets operations fail at once while the provider does not answer |
-//! | `store` | the provider as a [`BlobStore`](crate::storage::BlobStore) |
-//! | `gate`, `memory`, `turns` | bound what runs at once and the memory of puts, with an end to each wait |
-//! | `threads` | runs the `fs` service on threads of its own |
-//! | `put`, `parts`, `verify` | stores in one request or in parts, then proves the arrival |
-//! | `marker` | makes sure that a provider is the place that the records mean |
-//! | `leftovers` | removes what a killed write leaves at an `fs` provider |
-//! | `uploads`, `s3_uploads` | lists and aborts uploads in parts that nobody finished |
-//! | `transport` | sends requests and times their silence |
-//! | `probe` | finds out once how an S3 provider treats checksums and conditions |
-//! | `probe_objects` | removes what probes and checks stored |
-//! | `read` | reads ranges as streams |
-//! | `presign`, `azure_sas` | makes URLs that grant one object |
-//! | `check` | tries a provider out for an administrator |
-//! | `inspect` | looks at what a provider holds: lengths, names |
-//! | `objects` | stores, reads, lists and removes what snapshots are made of |
-//! | `durable` | fsyncs directories, which the `fs` service leaves out |
-//! | `simulated` | in tests: objects in memory, behind faults |
+//! | folder | module | task |
+//! |---|---|---|
+//! | `opening` | `open` | turns configuration into a layered operator |
+//! | `opening` | `observe` | logs requests without their queries, and reads the provider's clock |
+//! | `opening` | `tls` | configures cryptography and trust for requests |
+//! | `opening` | `fault` | converts OpenDAL's errors to ours, without secrets |
+//! | `opening` | `transport` | sends requests and times their silence |
+//! | `line` | `breaker` | makes operations fail at once while the provider does not answer |
+//! | `line` | `gate`, `memory`, `turns` | limit concurrency and the memory of puts, with a limit for each wait |
+//! | `line` | `threads` | runs the `fs` service on separate threads |
+//! | `object` | `store` | implements [`BlobStore`](crate::storage::BlobStore) for the provider |
+//! | `object` | `put`, `parts`, `verify` | store in one request or in parts, and verify the result |
+//! | `object` | `read` | reads ranges as streams |
+//! | `object` | `inspect` | lists names and lengths of the provider's objects |
+//! | `object` | `objects` | stores, reads, lists and removes objects of snapshots |
+//! | `object` | `durable` | syncs directories, which the `fs` service omits |
+//! | `upload` | `leftovers` | removes the leftovers of killed writes at an `fs` provider |
+//! | `upload` | `uploads`, `s3_uploads` | list and abort unfinished multipart uploads |
+//! | `signing` | `presign`, `azure_sas` | create URLs that grant one object |
+//! | `identity` | `marker` | checks that a bucket or disk belongs to the store's records |
+//! | `identity` | `probe` | tests once how an S3 provider handles checksums and conditions |
+//! | `identity` | `probe_objects` | removes the objects of probes and checks |
+//! | `identity` | `check` | tests a provider for an administrator |
+//! | | `simulated` | in tests: objects in memory, behind simulated faults |
 
-mod open;
-mod observe;
-mod tls;
-mod fault;
-mod breaker;
-mod store;
-mod gate;
-mod memory;
-mod turns;
-mod threads;
-mod put;
-mod parts;
-mod verify;
-mod probe;
-mod probe_objects;
-mod marker;
-mod leftovers;
-mod uploads;
-#[cfg(feature = "s3")]
-mod s3_uploads;
-mod transport;
-mod read;
-mod presign;
-#[cfg(feature = "azblob")]
-mod azure_sas;
-mod check;
-mod inspect;
-mod objects;
-mod durable;
+mod opening;
+mod line;
+mod object;
+mod upload;
+mod signing;
+mod identity;
 #[cfg(any(test, feature = "internals"))]
 mod simulated;
 
@@ -87,34 +63,35 @@ use futures_util::future::BoxFuture;
 use opendal::Operator;
 use tokio::sync::oneshot;
 
-use self::breaker::{Breakers, Direction};
-use self::fault::Faults;
-use self::marker::Identity;
-use self::memory::Memory;
-use self::observe::RemoteClock;
-use self::presign::Presigner;
-use self::probe::Probing;
-use self::threads::Threads;
-use self::turns::Turns;
-use self::uploads::Uploads;
-use crate::domain::clock::{Clock, Timestamp};
+use self::identity::marker::Identity;
+use self::identity::probe::Probing;
+use self::line::breaker::{Breakers, Direction};
+use self::line::memory::Memory;
+use self::line::threads::Threads;
+use self::line::turns::Turns;
+use self::opening::Client;
+use self::opening::fault::Faults;
+use self::opening::remote_clock::RemoteClock;
+use self::signing::presign::Presigner;
+use self::upload::uploads::Uploads;
 use crate::domain::error::{Error, Result};
+use crate::domain::provider::health::ProviderHealth;
 use crate::domain::provider::{ProviderCode, ProviderConfig};
-use crate::domain::provider_health::ProviderHealth;
+use crate::domain::time::clock::{Clock, Timestamp};
 
-pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
-pub use self::inspect::Listing;
-pub use self::marker::MarkerLedger;
-pub(super) use self::open::unusable;
-pub use self::presign::{PresignMethod, PresignRequest, Presigned};
-pub use self::uploads::{UnfinishedUpload, UploadsPage, UploadsPlace};
+pub use self::identity::check::{CheckOutcome, CheckStep, ProviderCheck};
+pub use self::identity::marker::MarkerLedger;
+pub use self::object::inspect::Listing;
+pub(super) use self::opening::options::unusable;
+pub use self::signing::presign::{PresignMethod, PresignRequest, Presigned};
+pub use self::upload::uploads::{UnfinishedUpload, UploadsPage, UploadsPlace};
 #[cfg(any(test, feature = "internals"))]
 pub use simulated::{SimulatedProviders, Weather};
 
-/// Time that the sweep of a staging directory may take beyond that of an operation.
+/// The additional time limit for sweeping a staging directory, beyond that of an operation.
 const SWEEP_TIME: Duration = Duration::from_mins(10);
 
-/// Rate at which a disk writes at least: an `fs` provider has as much time for a file.
+/// The minimum write rate of a disk. The rate determines how much time an `fs` provider has for a file.
 const SLOWEST_DISK_BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// A provider of location CLOUD. Cheap to clone.
@@ -126,11 +103,11 @@ pub struct Cloud {
 struct Inner {
     code: ProviderCode,
     scheme: Scheme,
-    /// Asked through [`Cloud::ask`] only.
+    /// Used only through [`Cloud::ask`].
     operator: Operator,
     memory: Memory,
     turns: Turns,
-    /// Threads of the provider's own, which the `fs` service needs.
+    /// The provider's own threads, which the `fs` service needs.
     threads: Option<Threads>,
     faults: Arc<Faults>,
     breakers: Arc<Breakers>,
@@ -138,25 +115,25 @@ struct Inner {
     now: Clock,
     opened_at: Timestamp,
     presigner: Presigner,
-    /// Root of the `fs` service's files.
+    /// The root of the `fs` service's files.
     directory: Option<PathBuf>,
     clock: Arc<RemoteClock>,
-    /// True once a reply told that removed objects are kept as older versions.
+    /// True once a reply showed that removed objects are kept as older versions.
     keeps_versions: Arc<AtomicBool>,
     identity: Identity,
-    /// Bare client, for requests that must not be signed.
-    http: reqwest::Client,
+    /// Client for requests that must not be signed again. None for a disk and for memory.
+    http: Option<Client>,
     timeout: Duration,
     io_timeout: Duration,
     attempts: usize,
-    /// Bytes per second that a reader must take; 0 for any.
+    /// The minimum read rate, in bytes per second. 0 means no minimum.
     min_read_rate: u64,
     probing: Arc<Probing>,
-    /// Lists unfinished uploads, where the service and its keys allow that.
+    /// The list of unfinished uploads, if the service and its keys allow it.
     uploads: Uploads,
 }
 
-/// Kind of service that a provider speaks.
+/// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     S3,
@@ -168,26 +145,26 @@ enum Scheme {
     Memory,
 }
 
-/// Capabilities of a provider, as data.
+/// The capabilities of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloudCapabilities {
-    /// Presigned URLs that grant reading one object.
+    /// The provider can create presigned URLs that grant reading one object.
     pub presigns: bool,
-    /// Presigned URLs that choose another type and disposition than what was stored.
+    /// A presigned URL can set another type and disposition than the stored ones.
     pub overrides_disposition: bool,
-    /// Objects keep the disposition that was stored with them.
+    /// The provider stores the disposition with the object.
     pub stores_disposition: bool,
-    /// Puts whose bytes do not fit their checksum are refused. `None` until the first put.
+    /// The provider refuses puts with a wrong checksum. `None` until the first put.
     pub checks_checksums: Option<bool>,
-    /// Puts to a key that exists are refused. `None` until the first put.
+    /// The provider refuses puts to an existing key. `None` until the first put.
     pub puts_if_absent: Option<bool>,
 }
 
 impl Cloud {
-    /// Opens the provider without a request to it. `Unusable` names the provider and the option at
-    /// fault.
+    /// Opens the provider without sending a request. `Unusable` if an option is wrong. The message names the
+    /// provider and the option.
     pub(super) fn open(config: &ProviderConfig, clock: &Clock) -> Result<Self> {
-        open::open(config, clock)
+        opening::open::open(config, clock)
     }
 
     /// Returns the provider's code.
@@ -195,7 +172,7 @@ impl Cloud {
         &self.inner.code
     }
 
-    /// Returns what the provider can do, as far as known by now.
+    /// Returns the capabilities of the provider that are known so far.
     pub fn capabilities(&self) -> CloudCapabilities {
         let stored = self.inner.operator.info().capability();
         let probed = self.inner.probing.found();
@@ -209,8 +186,8 @@ impl Cloud {
         }
     }
 
-    /// Returns the longest time for which a write that was given up may still arrive: its wait for a
-    /// turn, and all its attempts.
+    /// Returns the maximum time after which an abandoned write can still arrive: its wait for a turn, and all
+    /// its attempts.
     pub(super) fn late_write_limit(&self) -> Duration {
         if self.inner.scheme == Scheme::Memory {
             return Duration::ZERO;
@@ -219,17 +196,17 @@ impl Cloud {
         self.inner.timeout.saturating_add(self.inner.io_timeout.saturating_mul(attempts))
     }
 
-    /// Describes how the provider answers.
+    /// Returns the health of the provider.
     pub fn health(&self) -> ProviderHealth {
         self.inner.breakers.health()
     }
 
-    /// Tells whether a put or a removal would be let through to the provider now.
+    /// Returns true if the provider accepts a put or a removal now.
     pub fn may_try(&self) -> bool {
         self.health().writes.may_try(self.inner.now.now())
     }
 
-    /// Asks the provider, and tells the breaker whether there was an answer. A refusal is one.
+    /// Sends an operation, and reports to the breaker if the provider answered. A refusal is an answer.
     async fn ask<T: Send + 'static>(
         &self,
         direction: Direction,
@@ -238,7 +215,7 @@ impl Cloud {
         self.ask_long(direction, 0, asking).await
     }
 
-    /// Asks as [`ask`](Self::ask) does, for something that moves `bytes`.
+    /// Sends an operation that moves `bytes`, like [`ask`](Self::ask).
     async fn ask_long<T: Send + 'static>(
         &self,
         direction: Direction,
@@ -250,9 +227,9 @@ impl Cloud {
         outcome
     }
 
-    /// Reads something as a part of an operation in `direction`: silence counts against the operation,
-    /// but an answer tells only that the provider can be read. If it closed the breaker of writes,
-    /// a provider that answers to no write would be asked for ever.
+    /// Reads as a part of an operation in `direction`. Silence counts against this operation. An answer
+    /// proves only that the provider can be read. If an answer closed the breaker of writes, the store would
+    /// ask a provider without write access forever.
     async fn ask_within<T: Send + 'static>(
         &self,
         direction: Direction,
@@ -277,14 +254,14 @@ impl Cloud {
         }
     }
 
-    /// Tells the breaker of `asked` about an answer, or that of `concerned` about silence.
+    /// Reports an answer to the breaker of `asked`, or silence to the breaker of `concerned`.
     fn take_note<T>(&self, asked: Direction, concerned: Direction, outcome: &opendal::Result<T>) {
         match outcome {
-            Err(error) if observe::is_cancelled(error) => {}
-            Err(error) if fault::is_outage(error) => {
+            Err(error) if opening::cancelling::is_cancelled(error) => {}
+            Err(error) if opening::fault::is_outage(error) => {
                 // What answers next may be another place.
                 self.inner.identity.forget();
-                if concerned == Direction::Write && open::is_overload(error) {
+                if concerned == Direction::Write && opening::open::is_overload(error) {
                     self.inner.turns.sends.narrow();
                 }
                 self.inner.breakers.failed(concerned, self.inner.faults.text(error));
@@ -298,8 +275,8 @@ impl Cloud {
         }
     }
 
-    /// Asks with something that is used again afterwards: a writer, a stream. Lost if the asking
-    /// was given up.
+    /// Sends an operation with a value that is used again, for example a writer or a stream. The value is
+    /// lost if the operation is abandoned.
     async fn ask_with<S: Send + 'static, T: Send + 'static>(
         &self,
         direction: Direction,
@@ -319,7 +296,7 @@ impl Cloud {
         (given.try_recv().ok(), outcome)
     }
 
-    /// Removes the object; `Ok` only when it is confirmed absent.
+    /// Removes the object. `Ok` only if it is confirmed absent.
     async fn remove_path(&self, path: &str) -> Result<()> {
         const REMOVING: &str = "removing a blob";
 
@@ -333,7 +310,7 @@ impl Cloud {
         let removed = self.ask(Direction::Write, async move { operator.delete(&at).await }).await;
         match removed {
             // Another removal was faster. (OpenDAL's `fs` looks first and unlinks then.)
-            Err(error) if fault::is_missing_object(&error) => {}
+            Err(error) if opening::fault::is_missing_object(&error) => {}
             outcome => outcome.map_err(|error| self.fault(REMOVING, &error))?,
         }
 
@@ -342,7 +319,7 @@ impl Cloud {
         let (operator, at) = (self.inner.operator.clone(), path.to_owned());
         let look = async move { operator.read_with(&at).range(0..1).await };
         match self.ask(Direction::Read, look).await {
-            Err(error) if fault::is_missing_object(&error) => {}
+            Err(error) if opening::fault::is_missing_object(&error) => {}
             Err(error) if error.kind() == opendal::ErrorKind::RangeNotSatisfied => {
                 return Err(self.broken(REMOVING, "it is still there"));
             }
@@ -355,20 +332,20 @@ impl Cloud {
         self.flush(path).await
     }
 
-    /// Makes the names of an object durable, where the service does not.
+    /// Makes the names of an object durable, if the service does not.
     async fn flush(&self, path: &str) -> Result<()> {
         match (&self.inner.threads, &self.inner.directory) {
-            (Some(threads), Some(root)) => durable::flush(threads, root, path).await,
+            (Some(threads), Some(root)) => object::durable::flush(threads, root, path).await,
             _ => Ok(()),
         }
     }
 
-    /// Turns an error of OpenDAL into one that names the provider and what was being done.
+    /// Converts an error of OpenDAL to an error with the provider and the operation.
     fn fault(&self, doing: &str, error: &opendal::Error) -> Error {
         self.inner.faults.of(doing, error)
     }
 
-    /// Makes the error for an answer of the provider that cannot be right.
+    /// Returns the error for an answer of the provider that cannot be right.
     fn broken(&self, doing: &str, problem: impl Into<String>) -> Error {
         self.inner.faults.broken(doing, problem.into())
     }

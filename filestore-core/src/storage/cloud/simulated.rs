@@ -1,11 +1,11 @@
-//! Providers of a simulation: objects in memory, behind faults that a test chooses.
+//! Simulated providers: objects in memory, behind faults that a test chooses.
 //!
 //! # Purpose
-//! Everything above the requests themselves is the shipped code: retries, timeouts, verification,
-//! budgets. A provider keeps its objects when the store is opened again, as a real one does.
+//! Only the requests are simulated. Retries, timeouts, verification and budgets are the real code. Like a
+//! real provider, a simulated provider keeps its objects when the store is opened again.
 //!
 //! # Locking
-//! All is on the one thread of the [`simulation`](crate::tasks::simulation).
+//! All code runs on the single thread of the [`simulation`](crate::tasks::simulation).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,16 +29,16 @@ use tokio::time::sleep;
 use crate::domain::provider::ProviderCode;
 use crate::tasks::simulation;
 
-/// Behaviour of a simulated provider.
+/// The behaviour of a simulated provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weather {
     /// Each request takes up to 30 ms.
     Fair,
     /// Each request takes up to 8 s.
     Slow,
-    /// Three requests in ten fail, half of them after they had their effect.
+    /// Three requests in ten fail, half of them after they took effect.
     Flaky,
-    /// Four requests in five are refused because there were too many.
+    /// Four requests in five are refused because of too many requests.
     Throttled,
     /// Every request fails at once.
     Dead,
@@ -57,16 +57,16 @@ struct Provider {
     weather: Arc<Mutex<Weather>>,
 }
 
-/// The providers of this thread's simulation: every one of scheme `memory` that a store on this
-/// thread opens. Dropping the value forgets their objects.
+/// The providers of this thread's simulation: all providers of scheme `memory` that a store on this thread
+/// opens. Dropping the value removes their objects.
 #[derive(Debug)]
 pub struct SimulatedProviders(PhantomData<*const ()>);
 
 impl SimulatedProviders {
-    /// Begins without any provider.
+    /// Begins a simulation without providers.
     ///
     /// # Panics
-    /// Where this thread has simulated providers already.
+    /// If this thread already has simulated providers.
     #[must_use = "the providers end with the value"]
     pub fn enter() -> Self {
         let before = PROVIDERS.replace(Some(BTreeMap::new()));
@@ -74,18 +74,18 @@ impl SimulatedProviders {
         Self(PhantomData)
     }
 
-    /// Changes how a provider behaves, from the next request on.
+    /// Sets the behaviour of a provider, from the next request on.
     ///
     /// # Panics
-    /// For a provider that no store has opened yet.
+    /// If no store has opened the provider yet.
     pub fn set_weather(&self, code: &ProviderCode, weather: Weather) {
         *provider(code).weather.lock() = weather;
     }
 
-    /// Lists the paths of all objects of a provider, past its faults, in their order.
+    /// Lists the paths of all objects of a provider in order, without faults.
     ///
     /// # Panics
-    /// For a provider that no store has opened yet.
+    /// If no store has opened the provider yet.
     pub async fn objects(&self, code: &ProviderCode) -> Vec<String> {
         let options = opendal::options::ListOptions { recursive: true, ..Default::default() };
         let objects = provider(code).objects;
@@ -111,8 +111,8 @@ fn provider(code: &ProviderCode) -> Provider {
     })
 }
 
-/// Puts the faults of a simulation in front of an operator, and lasting objects behind them;
-/// without a simulation returns `fresh` as it is.
+/// Adds the simulated faults in front of an operator, and persistent objects behind them. Without a
+/// simulation, returns `fresh` unchanged.
 pub(super) fn behind_faults(code: &ProviderCode, fresh: Operator) -> Operator {
     PROVIDERS.with_borrow_mut(|providers| {
         let Some(providers) = providers else { return fresh };
@@ -126,7 +126,7 @@ pub(super) fn behind_faults(code: &ProviderCode, fresh: Operator) -> Operator {
     })
 }
 
-/// Layer that delays requests, refuses them, or loses their replies.
+/// A layer that delays requests, refuses them, or loses their replies.
 #[derive(Debug, Clone)]
 struct Faults {
     code: ProviderCode,
@@ -134,7 +134,7 @@ struct Faults {
 }
 
 impl Faults {
-    /// Sends a request through the weather of the moment.
+    /// Sends a request through the current weather.
     async fn pass<T>(
         &self,
         what: &str,
@@ -176,8 +176,8 @@ impl Faults {
     }
 }
 
-/// Waits, has the effect, and waits for the reply: an end of the process between the two leaves
-/// an effect that nobody heard of.
+/// Waits, takes effect, and waits for the reply. If the process ends between the two waits, the effect
+/// remains unknown.
 async fn at_a_moment_within<T>(
     limit_millis: u64,
     request: impl Future<Output = Result<T>>,
@@ -301,7 +301,7 @@ impl Service for FaultyService {
     }
 }
 
-/// One object's reader, writer or deleter, behind the faults.
+/// The reader, writer or deleter of an object, behind the faults.
 struct Faulty<T> {
     inner: T,
     faults: Faults,

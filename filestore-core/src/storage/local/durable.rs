@@ -1,12 +1,12 @@
-//! The one place of the disk's fsyncs.
+//! The only place that calls fsync.
 
 use std::fs::File;
 use std::io;
 
 use crate::tasks::step::{Call, attempt};
 
-/// Makes a file or directory durable. A failure is final: the kernel may have dropped what it could
-/// not write.
+/// Makes a file or directory durable. A failure is final, because the kernel may have dropped the unwritten
+/// pages.
 pub(super) fn sync(file: &File) -> io::Result<()> {
     attempt(Call::Sync)?;
     #[cfg(feature = "sabotage")]

@@ -1,4 +1,4 @@
-//! Looking at stored blobs for what they are: lengths, and digests of what the disk holds.
+//! Reads the lengths of stored blobs, and the digests of the bytes on the disk.
 
 use std::fs::File;
 
@@ -9,16 +9,16 @@ use sha2::Digest;
 
 use super::{LocalStore, pool};
 use crate::domain::error::{Error, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::Sha256;
-use crate::domain::path::BlobKey;
 
-/// Bytes that are read between two pauses.
+/// The number of bytes between two pauses.
 const STEP_BYTES: usize = 4 << 20;
 
 const LOOKING: &str = "looking at a blob";
 
 impl LocalStore {
-    /// Looks at blobs under both their names: the length of each, or `None` if the blob is absent.
+    /// Returns the length of each blob under either of its names, or `None` if the blob is absent.
     pub async fn lengths(&self, keys: Vec<BlobKey>) -> Result<Vec<Result<Option<u64>>>> {
         self.on_pool(LOOKING, move |shared| {
             let lengths =
@@ -28,7 +28,7 @@ impl LocalStore {
         .await
     }
 
-    /// Opens a blob to read what the disk holds of it; `None` if the blob is absent.
+    /// Opens a blob in order to read its bytes from the disk. `None` if the blob is absent.
     pub async fn read_anew(&self, key: &BlobKey) -> Result<Option<BlobDigest>> {
         let key = key.clone();
         self.on_pool(LOOKING, move |shared| {
@@ -42,7 +42,7 @@ impl LocalStore {
     }
 }
 
-/// A blob that is read from its beginning to its end, whatever its record says.
+/// A blob that is read from its beginning to its end, independently of its record.
 #[derive(Debug)]
 pub struct BlobDigest {
     file: File,
@@ -53,14 +53,14 @@ pub struct BlobDigest {
 /// The state of a blob after a step.
 #[derive(Debug)]
 pub enum DigestStep {
-    /// So many bytes more were read, and more follow.
+    /// This many more bytes were read, and more follow.
     More(BlobDigest, u64),
-    /// The blob has that length and digest.
+    /// The length and digest of the blob.
     Done(u64, Sha256),
 }
 
 impl BlobDigest {
-    /// Reads on.
+    /// Reads the next bytes.
     pub async fn step(mut self) -> Result<DigestStep> {
         pool::run(LOOKING, move || {
             let mut block = Vec::with_capacity(STEP_BYTES.min(64 << 10));

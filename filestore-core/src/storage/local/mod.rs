@@ -1,24 +1,24 @@
-//! The LOCAL blob store: blobs as files of the data directory.
+//! The LOCAL blob store: blobs as files in the data directory.
 //!
 //! # Purpose
-//! A blob is received into `staging/<blob id>` and made durable there. Then the caller commits a
-//! record that names the blob, and the file is renamed to `blobs/<key>`. Reads look under both
-//! names, so the blob is found at every instant from the commit on.
+//! The store receives a blob into `staging/<blob id>` and makes it durable there. Then the caller commits a
+//! record that names the blob, and the store renames the file to `blobs/<key>`. Reads try both names, so the
+//! blob can be read at any time after the commit.
 //!
 //! # Locking
-//! None between operations on different blobs. Uploads share the fsync of the staging directory
-//! (`group_sync`); making and removing day directories excludes each other (`directories`). The
-//! data directory stays locked as long as a clone of the store, or work that it began, lives.
+//! Operations on different blobs do not lock each other. Uploads share the fsync of the staging directory
+//! (`group_sync`). Creating and removing day directories exclude each other (`directories`). The data
+//! directory stays locked as long as a clone of the store, or its work, exists.
 //!
 //! # Crash safety
-//! Names are made exclusively and renamed without replacing: nothing is ever overwritten. `Ok` of
-//! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of
-//! [`BlobStore::remove`](super::BlobStore::remove) means both names are durably gone. With
-//! [`Durability::Process`] both hold for the end of the process only, until
+//! No file is ever overwritten: names are created exclusively, and renames never replace. `Ok` from
+//! [`StagingWriter::finish`] means that bytes and staged name are durable. `Ok` from
+//! [`BlobStore::remove`](super::BlobStore::remove) means that both names are durably removed. With
+//! [`Durability::Process`], both survive a crash of the process, and survive a power cut only after
 //! `LocalStore::flush_all`.
 //!
 //! # Runtime
-//! All file operations run on tokio's blocking pool. The runtime needs its timer.
+//! All file operations run on tokio's blocking pool. The store needs the timer of the runtime.
 
 use std::fmt;
 use std::fs::File;
@@ -27,72 +27,59 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use self::cached_read::CachedReads;
-use self::directories::Directories;
-use self::group_sync::GroupSync;
-use self::in_memory::InMemory;
-use self::open_files::OpenFiles;
+use self::names::directories::Directories;
+use self::reading::cached_read::CachedReads;
+use self::reading::in_memory::InMemory;
+use self::reading::open_files::OpenFiles;
 use self::space::Space;
-use self::staged::StagedName;
-use self::turn::Turns;
+use self::staging::group_sync::GroupSync;
+use self::staging::staged::StagedName;
+use self::staging::turn::Turns;
 use super::data_dir::DataDir;
-use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::BlobId;
-use crate::domain::overview::DiskSpace;
-use crate::domain::path::BlobKey;
+use crate::domain::report::overview::DiskSpace;
+use crate::domain::time::clock::Clock;
 use crate::tasks::step::{Step, reached};
 
+mod staging;
+mod reading;
+mod names;
 mod pool;
 mod space;
-mod group_sync;
-mod ledger;
-mod turn;
-mod staged;
-mod staging;
 mod durable;
-mod directories;
-mod rename;
-mod publish;
-mod aside;
-mod blocks;
-mod in_memory;
-mod open_files;
-mod cached_read;
-mod read;
-mod send_file;
 mod store;
-mod walk;
 mod inspect;
-mod quarantine;
 #[cfg(test)]
 mod tests;
 
 pub use inspect::{BlobDigest, DigestStep};
-pub(crate) use ledger::{StagedLedger, StagedLimits};
-pub use read::{LocalBlob, READ_BLOCK_BYTES};
-pub use send_file::SendFile;
-pub use staged::StagedBlob;
+pub use names::walk::{BlobWalk, StagedWalk, WalkedName, WalkedPage};
+pub use reading::blocks::READ_BLOCK_BYTES;
+pub use reading::read::LocalBlob;
+pub use reading::send_file::SendFile;
 pub use staging::StagingWriter;
-pub use walk::{BlobWalk, StagedWalk, WalkedName, WalkedPage};
+pub(crate) use staging::ledger::{Holder, StagedLedger, StagedLimits};
+pub use staging::staged::StagedBlob;
 
 const OPENING: &str = "opening the data directory";
 
-/// Settings of the store.
+/// The settings of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalOptions {
-    /// Extent to which an acknowledged write is on the disk.
+    /// How safely an acknowledged write is on the disk.
     pub durability: Durability,
-    /// Free space below which uploads are refused, and size of the reserve file kept for deletes on
-    /// a full disk. 0 for neither.
+    /// The minimum free space for uploads, in bytes. The minimum is also the size of the reserve file for
+    /// deletes on a full disk. 0 disables both.
     pub reserve_bytes: u64,
-    /// Number of uploads that may be received in large blocks at once; each holds at most 1 MiB and
-    /// one open file. Those beyond, and slow ones, are received in small blocks.
+    /// The maximum number of uploads in large blocks. Each uses at most 1 MiB and one open file. Further
+    /// uploads, and slow uploads, use small blocks.
     pub concurrent_uploads: usize,
-    /// Bytes of small blobs kept in memory for reads; 0 for none.
+    /// The maximum bytes of small blobs in memory for reads. 0 disables this cache.
     pub memory_bytes: u64,
-    /// Number of files kept open to be sent; 0 for none.
+    /// The maximum number of files kept open for sending. 0 disables this cache.
     pub open_files: usize,
 }
 
@@ -108,14 +95,17 @@ impl From<&StoreConfig> for LocalOptions {
     }
 }
 
-/// The blobs of one data directory. Clones are cheap and are the same store.
+/// The blobs of one data directory. Clones are cheap and refer to the same store.
 ///
 /// ```
+/// # #[cfg(not(feature = "internals"))]
+/// # fn main() {}
+/// # #[cfg(feature = "internals")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> filestore_core::Result<()> {
 /// # let home = tempfile::tempdir().unwrap();
-/// use filestore_core::domain::{clock::Timestamp, config::StoreConfig, id::BlobId, path::BlobKey};
-/// use filestore_core::storage::{DataDir, LocalOptions, LocalStore};
+/// use filestore_core::{BlobId, BlobKey, StoreConfig, Timestamp};
+/// use filestore_core::internals::storage::{DataDir, LocalOptions, LocalStore};
 ///
 /// let dir = DataDir::open(&home.path().join("data"))?;
 /// let store = LocalStore::open(&dir, LocalOptions::from(&StoreConfig::default()))?;
@@ -155,15 +145,15 @@ struct Shared {
 }
 
 impl LocalStore {
-    /// Opens the store in `dir`. A disk too full for the reserve file does not keep it from
-    /// opening: reads and deletes work, uploads are refused.
+    /// Opens the store in `dir`. If the disk is too full for the reserve file, the store still opens. Reads
+    /// and deletes then work, and uploads are refused.
     ///
-    /// [`ErrorKind::Unusable`] if `staging` and `blobs` are on different file systems. Blocks.
+    /// Returns [`ErrorKind::Unusable`] if `staging` and `blobs` are on different file systems. Blocks.
     pub fn open(dir: &DataDir, options: LocalOptions) -> Result<Self> {
         Self::open_with(dir, options, &Clock::system())
     }
 
-    /// Opens the store as [`open`](Self::open) does. Whether an upload is slow is told by `clock`.
+    /// Opens the store like [`open`](Self::open). `clock` measures the speed of uploads.
     pub fn open_with(dir: &DataDir, options: LocalOptions, clock: &Clock) -> Result<Self> {
         let synced = open(dir.staging())?;
 
@@ -195,10 +185,10 @@ impl LocalStore {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Begins to receive a blob of at most `max_bytes`. Waits for no other upload.
+    /// Begins to receive a blob of at most `max_bytes`. Does not wait for other uploads.
     ///
-    /// [`ErrorKind::StorageFull`] if less than the reserve is free. A second upload under one id fails
-    /// at its first write to disk and leaves the other alone.
+    /// Returns [`ErrorKind::StorageFull`] if the free space is below the reserve. A second upload with the
+    /// same id fails at its first write to the disk, and does not affect the first upload.
     pub async fn stage(&self, blob_id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
         self.check_space().await?;
         Ok(StagingWriter::new(Arc::clone(&self.shared), blob_id, max_bytes))
@@ -211,54 +201,54 @@ impl LocalStore {
         }
     }
 
-    /// Gives a staged blob its final name, in a directory that is made for it if need be.
+    /// Gives a staged blob its final name. Creates the directory if necessary.
     ///
-    /// A second call, or a concurrent one, changes nothing. The rename becomes durable soon after;
-    /// until then a crash leaves the staged name. [`ErrorKind::NotFound`] if the blob has neither
-    /// name, because it was removed meanwhile.
+    /// A second or concurrent call changes nothing. The rename becomes durable soon afterwards. After a crash
+    /// before that, the blob has its staged name. [`ErrorKind::NotFound`] if the blob has neither name,
+    /// because it was removed in the meantime.
     pub async fn publish(&self, key: &BlobKey) -> Result<()> {
         let key = key.clone();
         self.on_pool("publishing a blob", move |shared| shared.publish(&key)).await
     }
 
-    /// Publishes several blobs in order, each as [`publish`](Self::publish) does. The outcomes are
-    /// in that order too; a failure does not keep the rest from being published.
+    /// Publishes several blobs in order, like [`publish`](Self::publish). The results have the same order. A
+    /// failure does not stop the others.
     pub async fn publish_all(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
         self.each_on_pool(keys, |shared, keys| keys.iter().map(|key| shared.publish(key)).collect())
             .await
     }
 
-    /// Lists the blobs that have a staged name. Foreign names are logged and left alone.
+    /// Lists the blobs with a staged name. Foreign names are logged and not touched.
     pub async fn staged(&self) -> Result<Vec<BlobId>> {
         const SCANNING: &str = "scanning the staging directory";
         self.on_pool(SCANNING, |shared| shared.staged().map_err(|error| Error::io(SCANNING, error)))
             .await
     }
 
-    /// Unlinks staged names durably; an absent one counts as unlinked.
+    /// Unlinks staged names durably. An absent name counts as unlinked.
     pub async fn discard_staged(&self, ids: Vec<BlobId>) -> Result<()> {
         self.on_pool("discarding staged blobs", move |shared| shared.discard_staged(&ids)).await
     }
 
-    /// Deletes the reserve file, so that a delete can commit on a full disk. False if there was no
+    /// Deletes the reserve file, so that a delete can commit on a full disk. Returns false if there is no
     /// such file. Blocks.
     pub fn free_reserve(&self) -> bool {
         self.shared.space.free_reserve()
     }
 
-    /// Describes the disk of the data directory.
+    /// Returns the space of the data directory's disk.
     pub(crate) async fn disk_space(&self) -> Result<DiskSpace> {
         self.on_pool("looking at the free space", |shared| shared.space.disk()).await
     }
 
-    /// Tells whether more is free than what is kept back: a cache has to stop growing where uploads
-    /// are refused. Blocks.
+    /// Returns true if the free space exceeds the reserve. Caches must stop growing when uploads are refused.
+    /// Blocks.
     pub fn has_room(&self) -> bool {
         self.shared.space.look().is_ok()
     }
 
-    /// Makes the reserve file again if the file is missing and there is room for it. Uploads are
-    /// refused until then.
+    /// Creates the reserve file again if the file is missing and there is enough space. Uploads are refused
+    /// until then.
     pub async fn refill_reserve(&self) {
         let refilled = self.on_pool("making the reserve file", |shared| {
             shared.space.refill_reserve();
@@ -267,7 +257,7 @@ impl LocalStore {
         refilled.await.ok();
     }
 
-    /// Makes, writes and unlinks a file in staging, to see that the store can take one just now.
+    /// Creates, writes and unlinks a file in staging, to test if the store can accept a file now.
     pub async fn check(&self) -> Result<()> {
         self.on_pool("checking the storage", |shared| {
             let (_name, mut file) =
@@ -319,8 +309,8 @@ fn open(path: PathBuf) -> Result<File> {
     File::open(path).map_err(|error| Error::io(OPENING, error))
 }
 
-/// Refuses directories on two file systems: a rename needs both names on one, and a mount over one
-/// of them is better found here than after a commit.
+/// Refuses directories on two file systems, because a rename needs both names on one. A check here finds such
+/// a mount before a commit.
 fn check_same_file_system(blobs: &File, staging: &File) -> Result<()> {
     if device(blobs)? == device(staging)? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The blocking pool, on which all file operations run.
+//! The blocking pool. All file operations run there.
 
 use tokio::runtime::Handle;
 
@@ -13,14 +13,14 @@ pub(super) async fn run<T: Send + 'static>(
     tasks::blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
 }
 
-/// A value whose drop may do file operations.
+/// A value whose drop can do file operations.
 pub(super) trait DropsFiles: Send + 'static {
-    /// Tells whether the drop does any, as things stand.
+    /// Returns true if the drop would do file operations now.
     fn drops_files(&self) -> bool;
 }
 
-/// A value that is moved to the blocking pool before its drop does file operations, wherever it is
-/// dropped. Without a runtime, or after its end, the value is dropped on the spot.
+/// A value that is moved to the blocking pool before its drop does file operations. Without a runtime, or
+/// after its end, the value is dropped at once.
 pub(super) struct DropOnPool<T: DropsFiles>(Option<T>);
 
 impl<T: DropsFiles> DropOnPool<T> {
@@ -28,17 +28,17 @@ impl<T: DropsFiles> DropOnPool<T> {
         Self(Some(value))
     }
 
-    /// Borrows the value.
+    /// Returns a reference to the value.
     pub(super) fn get(&self) -> &T {
         self.0.as_ref().expect("the value is there until it is taken or dropped")
     }
 
-    /// Borrows the value to change it.
+    /// Returns a mutable reference to the value.
     pub(super) fn get_mut(&mut self) -> &mut T {
         self.0.as_mut().expect("the value is there until it is taken or dropped")
     }
 
-    /// Takes the value out; from here on it is dropped wherever it is.
+    /// Returns the value. From now on it is dropped on the current thread.
     pub(super) fn take(mut self) -> T {
         self.0.take().expect("the value is there until it is taken or dropped")
     }

@@ -1,9 +1,9 @@
-//! Free space on the disk, and the part of it that is kept back from uploads.
+//! Free disk space, and the reserve that uploads cannot use.
 //!
-//! Two things keep a full disk usable. Uploads are refused while less than `reserve_bytes` is free.
-//! And a preallocated file of that size can be deleted in an emergency, so that deletes and the
-//! purge can commit with nothing free at all. While that file is missing its size counts as kept
-//! back too, or the next upload would eat what was freed for a delete.
+//! Two rules keep a full disk usable. First, uploads are refused while less than `reserve_bytes` is free.
+//! Second, the store can delete a preallocated file of this size in an emergency, so that deletes and the
+//! purge can commit on a completely full disk. While this file is missing, its size also counts as reserved.
+//! Otherwise the next upload would use the space that was freed for a delete.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,21 +17,21 @@ use rustix::io::Errno;
 
 use super::durable::sync;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::overview::DiskSpace;
+use crate::domain::report::overview::DiskSpace;
 use crate::tasks::step::{Step, reached};
 
 const RESERVE_FILE: &str = "reserve";
 
-/// Time for which a look at the free space counts. Uploads look again as they write.
+/// The time for which a measurement of free space is valid. Uploads measure again while they write.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The free space around a data directory.
+/// The free space of a data directory.
 pub(super) struct Space {
     root: File,
     reserve_bytes: u64,
     seen: Mutex<Seen>,
-    /// Held while the reserve file is made or deleted: else one thread could note a file that
-    /// another deleted.
+    /// Held while the reserve file is created or deleted. Otherwise one thread could record a file that
+    /// another thread deleted.
     changing: Mutex<()>,
 }
 
@@ -42,7 +42,7 @@ struct Seen {
 }
 
 impl Space {
-    /// Watches the file system that `root` is on. Makes the reserve file if there is room.
+    /// Watches the file system of `root`. Creates the reserve file if there is enough space.
     pub(super) fn new(root: File, reserve_bytes: u64) -> Self {
         let seen = Seen { is_low: false, at: None, has_reserve: false };
         let space =
@@ -52,7 +52,7 @@ impl Space {
         space
     }
 
-    /// Returns the verdict of the last look, if that is fresh. Does not block.
+    /// Returns the result of the last measurement, if it is recent. Does not block.
     pub(super) fn recent(&self) -> Option<Result<()>> {
         if self.reserve_bytes == 0 {
             return Some(Ok(()));
@@ -62,7 +62,7 @@ impl Space {
         seen.at.filter(|at| at.elapsed() < FRESH).map(|_| verdict(seen.is_low))
     }
 
-    /// Looks at the free space: [`ErrorKind::StorageFull`] if uploads have to stop.
+    /// Measures the free space. [`ErrorKind::StorageFull`] if uploads must stop.
     pub(super) fn look(&self) -> Result<()> {
         if self.reserve_bytes == 0 {
             return Ok(());
@@ -82,7 +82,7 @@ impl Space {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Describes the disk.
+    /// Returns the space of the disk.
     pub(super) fn disk(&self) -> Result<DiskSpace> {
         let stat = fstatvfs(&self.root);
         let stat = stat.map_err(|error| Error::io("looking at the free space", error.into()))?;
@@ -97,8 +97,8 @@ impl Space {
         Ok(disk)
     }
 
-    /// Deletes the reserve file; false if there was no such file. Its space is usable when this
-    /// returns.
+    /// Deletes the reserve file. The freed space is usable when this returns. Returns false if there is no
+    /// such file.
     pub(super) fn free_reserve(&self) -> bool {
         let _changing = self.changing.lock();
         let mut seen = self.seen.lock();
@@ -114,8 +114,7 @@ impl Space {
         true
     }
 
-    /// Makes the reserve file if it is missing and there is room for it beside what uploads may not
-    /// touch.
+    /// Creates the reserve file if it is missing, and if there is enough space beyond the reserve.
     pub(super) fn refill_reserve(&self) {
         let _changing = self.changing.lock();
         if self.reserve_bytes == 0 || self.keep_existing() {
@@ -143,7 +142,7 @@ impl Space {
         }
     }
 
-    /// Notes the reserve file that is there; false if there is none of the right size.
+    /// Records an existing reserve file. Returns false if there is no file of the right size.
     fn keep_existing(&self) -> bool {
         let size =
             statat(&self.root, RESERVE_FILE, AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_size);
@@ -159,7 +158,7 @@ impl Space {
         (seen.has_reserve, seen.at) = (true, None);
     }
 
-    /// Makes the file. Its size is set last, so that a file of the right size has all its blocks.
+    /// Creates the file. The size is set last, so that a file of the right size has all its blocks.
     fn allocate(&self) -> io::Result<()> {
         unlinkat(&self.root, RESERVE_FILE, AtFlags::empty()).ok();
         let flags =

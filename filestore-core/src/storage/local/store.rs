@@ -1,4 +1,4 @@
-//! The service's own disk as a [`BlobStore`].
+//! The local disk as a [`BlobStore`].
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use futures_util::StreamExt;
 
 use super::{LocalStore, StagedBlob, StagingWriter};
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{BlobId, Sha256};
-use crate::domain::path::BlobKey;
 use crate::storage::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 
 #[async_trait]
 impl BlobStore for LocalStore {
-    /// Stages and publishes in one go. Use cases that commit a record stage, commit, and publish,
-    /// so that a crash in between leaves nothing.
+    /// Stages and publishes in one call. Use cases that commit a record call stage, commit and publish
+    /// separately, so that a crash in between leaves no file.
     ///
-    /// Waits for a turn as [`stage`](Self::stage) does, whatever the priority.
+    /// Waits for a turn like [`stage`](Self::stage), for every priority.
     async fn put(
         &self,
         key: &BlobKey,
@@ -29,8 +29,8 @@ impl BlobStore for LocalStore {
         self.publish(key).await
     }
 
-    /// Reads a range of at most 256 KiB in one visit to the blocking pool, or in none if it has at
-    /// most 64 KiB and they are in memory, ours or the kernel's; opens the file for a larger one.
+    /// Reads a range of at most 256 KiB in one task on the blocking pool. If the range has at most 64 KiB and
+    /// is in memory, reads it directly. Opens the file for a larger range.
     async fn read(
         &self,
         key: &BlobKey,
@@ -47,9 +47,8 @@ impl BlobStore for LocalStore {
 }
 
 impl LocalStore {
-    /// Stages all of `bytes`, which must have the given length and digest:
-    /// [`ErrorKind::DigestMismatch`] otherwise, and nothing is left. Errors of `bytes` are passed
-    /// on.
+    /// Stages all of `bytes`. If the bytes do not have the given length and digest, returns
+    /// [`ErrorKind::DigestMismatch`] and removes them. Errors of `bytes` are passed on.
     pub async fn stage_all(
         &self,
         blob_id: BlobId,
@@ -77,7 +76,7 @@ impl LocalStore {
     }
 }
 
-/// Writes the pieces of `bytes` as they come, up to `size_bytes`.
+/// Writes the pieces of `bytes` as they arrive, up to `size_bytes`.
 async fn receive(
     writer: &mut StagingWriter,
     size_bytes: u64,

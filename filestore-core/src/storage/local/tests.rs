@@ -4,7 +4,6 @@ use std::fs;
 use std::future::{Future, poll_fn};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -13,9 +12,10 @@ use proptest::prelude::*;
 use sha2::Digest;
 
 use super::*;
-use crate::domain::media::SNIFF_BYTES;
+use crate::domain::file::media::SNIFF_BYTES;
 use crate::storage::BlobStore;
 use crate::storage::contract::{content, fresh_key, get, keeps_the_contract, put};
+use crate::tasks::HANG;
 
 const OPTIONS: LocalOptions = LocalOptions {
     durability: Durability::Full,
@@ -72,7 +72,7 @@ impl Home {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), idle).await.expect("work of the store ends");
+        tokio::time::timeout(HANG, idle).await.expect("work of the store ends");
     }
 }
 
@@ -394,12 +394,11 @@ fn an_fsync_that_ends_with_its_runtime_leaves_the_lead_to_the_next_upload() {
     drop(release);
 
     block_on(async {
-        let limit = Duration::from_secs(30);
-        let told = tokio::time::timeout(limit, outcome).await.expect("nobody leads").unwrap();
+        let told = tokio::time::timeout(HANG, outcome).await.expect("nobody leads").unwrap();
         assert!(told.is_err(), "nothing was synced");
 
         let next = stage(&home.store, fresh_key().blob_id(), b"next");
-        tokio::time::timeout(limit, next).await.expect("nobody leads").unwrap();
+        tokio::time::timeout(HANG, next).await.expect("nobody leads").unwrap();
     });
 }
 

@@ -1,8 +1,8 @@
-//! All caches of an engine, asked and filled together.
+//! All caches of an engine, which are queried and filled together.
 //!
 //! # Purpose
-//! The engine says what happened to a variant; the order of layers, and the threads for those that
-//! block, are known here. A cache that fails only costs time: failures are logged.
+//! The engine reports what happened to a variant. This module knows the order of the layers, and the threads
+//! for blocking layers. A failing cache only costs time, so failures are logged.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,45 +18,44 @@ use super::sheets::{Lasting, SheetCache};
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
-use crate::domain::load::VariantLoad;
+use crate::domain::report::load::VariantLoad;
 use crate::tasks;
 use crate::variant::key::{DigestedKey, KeyDigest};
-use crate::variant::pipeline::refusal::is_final;
-use crate::variant::pipeline::retained::Retained;
+use crate::variant::pictures::{Retained, is_final};
 use crate::variant::{Sheet, SheetKey, Variant, VariantKey};
 
-/// The refusals (not an image, corrupt, too large) remembered at most, so that a page full of
-/// broken pictures is not decoded again at every look.
+/// The maximum number of remembered refusals (not an image, corrupt, too large). Remembered refusals prevent
+/// a page of broken pictures from being decoded on each view.
 const REFUSALS: usize = 4096;
 
-/// The question whether something may be written to the disk now. May block.
+/// A function that returns true if the disk can be written to now. It can block.
 pub(crate) type HasRoom = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The contents of the variant cache, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheReport {
-    /// Variants on disk.
+    /// The number of variants on disk.
     pub disk_entries: u64,
-    /// Bytes of the entries on disk, as the file system counts them.
+    /// The size of the entries on disk, in bytes, by the count of the file system.
     pub disk_bytes: u64,
-    /// Variants in memory.
+    /// The number of variants in memory.
     pub memory_entries: u64,
-    /// Bytes of the entries in memory.
+    /// The size of the entries in memory, in bytes.
     pub memory_bytes: u64,
-    /// Bytes of decoded pictures retained for further sizes.
+    /// The size of decoded pictures retained for further sizes, in bytes.
     pub intermediate_bytes: u64,
-    /// Files whose variants wait to be made in advance.
+    /// The number of files that wait for variants in advance.
     pub eager_waiting: u64,
-    /// Variants made in advance since the start.
+    /// The number of variants made in advance since the start.
     pub eager_made: u64,
-    /// Files dropped since the start because requests came first.
+    /// The number of files dropped since the start in favour of requests.
     pub eager_dropped: u64,
-    /// Entries this call removed from disk and memory (prune only).
+    /// The number of entries that this call removed from disk and memory (prune only).
     pub removed: u64,
 }
 
-/// The caches of one engine, side by side.
+/// The caches of one engine.
 pub(crate) struct Caches {
     memory: MemoryCache,
     disk: Arc<DiskCache>,
@@ -67,7 +66,7 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
-    /// Opens the disk's part in `directory`, and counts it on a thread of its own.
+    /// Opens the disk cache in `directory`, and counts it on a separate thread.
     pub(crate) fn open(
         directory: &Path,
         config: &VariantConfig,
@@ -96,17 +95,17 @@ impl Caches {
         self.memory.get(key)
     }
 
-    /// Returns a file of the variant and its length, if it is in memory and asked for often.
+    /// Returns a file with the variant and its length, if it is in memory and requested often.
     pub(crate) fn file_in_memory(&self, key: &VariantKey) -> Option<(Arc<File>, u64)> {
         self.memory.file(key)
     }
 
-    /// Keeps a variant in memory alone.
+    /// Keeps a variant in memory only.
     pub(crate) fn insert_in_memory(&self, entry: &DigestedKey, variant: &Variant) {
         self.memory.insert(&entry.key, variant);
     }
 
-    /// Reads the variant if it is on the disk.
+    /// Reads the variant if it is on disk.
     pub(crate) async fn on_disk(&self, entry: &DigestedKey) -> Option<Variant> {
         let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
         let still = entry.key.still().digest();
@@ -120,24 +119,24 @@ impl Caches {
         read.await.ok().flatten()
     }
 
-    /// Returns the error that this variant ended in before, if asking again ends the same way.
+    /// Returns the earlier error of this variant if a retry would fail in the same way.
     pub(crate) fn refusal(&self, entry: &DigestedKey) -> Option<Error> {
         self.refusals.get(&entry.digest)
     }
 
-    /// Remembers `error` if it is the picture's own fault.
+    /// Remembers `error` if the picture itself causes it.
     pub(crate) fn remember_refusal(&self, entry: &DigestedKey, error: &Error) {
         if is_final(error) {
             self.refusals.insert(entry.digest, error.clone());
         }
     }
 
-    /// Writes a variant to the disk, as far as there is room, and keeps it in memory.
+    /// Writes a variant to the disk, if there is space, and keeps it in memory.
     pub(crate) async fn publish(&self, entry: &DigestedKey, variant: &Variant) {
         self.store(entry, variant, Stored::Variant(variant.clone())).await;
     }
 
-    /// Notes on the disk, as far as there is room, that the still `variant` is the answer, and keeps it in
+    /// Records on the disk, if there is space, that the still `variant` is the answer, and keeps it in
     /// memory.
     pub(crate) async fn publish_still(&self, entry: &DigestedKey, variant: &Variant) {
         self.store(entry, variant, Stored::Still).await;
@@ -162,7 +161,7 @@ impl Caches {
         }
     }
 
-    /// Forgets one variant, in memory and on the disk.
+    /// Removes one variant from memory and disk.
     pub(crate) async fn forget(&self, entry: &DigestedKey) {
         self.memory.remove(&entry.key);
         let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
@@ -171,7 +170,7 @@ impl Caches {
         }
     }
 
-    /// Removes all of a file, retained pixels included. `Ok` means that nothing is left.
+    /// Removes all variants and retained pixels of a file. `Ok` means that none are left.
     pub(crate) async fn remove_file(&self, file_id: FileId) -> Result<()> {
         const REMOVING: &str = "removing cached variants";
 
@@ -195,56 +194,56 @@ impl Caches {
         self.sheets.insert(key, sheet, lasting);
     }
 
-    /// Forgets all sheets that show the file.
+    /// Removes all sheets with this file.
     pub(crate) fn forget_sheets(&self, file_id: FileId) {
         self.sheets.remove_file(file_id);
     }
 
-    /// Lists the parts of the disk's cache, in their order.
+    /// Lists the folders of the disk cache, in order.
     pub(crate) async fn shards(&self) -> Vec<String> {
         let disk = Arc::clone(&self.disk);
         tasks::blocking(move || disk.shards()).await.unwrap_or_default()
     }
 
-    /// Lists the files that have variants in a part of the disk's cache.
+    /// Lists the files with variants in a folder of the disk cache.
     pub(crate) async fn files_in(&self, shard: String) -> Vec<FileId> {
         let disk = Arc::clone(&self.disk);
         tasks::blocking(move || disk.files_in(&shard)).await.unwrap_or_default()
     }
 
-    /// Tells whether a file has variants on the disk.
+    /// Returns true if a file has variants on disk.
     pub(crate) async fn has_file(&self, file_id: FileId) -> bool {
         let disk = Arc::clone(&self.disk);
         tasks::blocking(move || disk.has_file(file_id)).await.unwrap_or_default()
     }
 
-    /// Counts a file's variants on the disk that cannot be read.
+    /// Counts a file's unreadable variants on disk.
     pub(crate) async fn bad_entries(&self, file_id: FileId) -> u64 {
         let disk = Arc::clone(&self.disk);
         tasks::blocking(move || disk.bad_entries(file_id)).await.unwrap_or_default()
     }
 
-    /// Returns the pixels retained of the key's blob.
+    /// Returns the retained pixels of the key's blob.
     pub(crate) fn retained(&self, key: &VariantKey) -> Option<Arc<Retained>> {
         self.retained.get(key)
     }
 
-    /// Retains pixels of the key's blob, perhaps at the cost of others.
+    /// Retains pixels of the key's blob. The new pixels can displace other pixels.
     pub(crate) fn retain(&self, key: &VariantKey, retained: Retained) {
         self.retained.insert(key, retained);
     }
 
-    /// Forgets the pixels retained of a file.
+    /// Removes the retained pixels of a file.
     pub(crate) fn forget_retained(&self, file_id: FileId) {
         self.retained.remove_file(file_id);
     }
 
-    /// Returns the most bytes that may be retained of one picture.
+    /// Returns the maximum size of one retained picture, in bytes.
     pub(crate) fn max_retained_bytes(&self) -> u64 {
         self.retained.max_bytes()
     }
 
-    /// Returns what is known of the contents of all caches, without a walk through the disk's part.
+    /// Returns the known contents of all caches, without reading the disk.
     pub(crate) fn load(&self) -> VariantLoad {
         let on_disk = self.disk.known();
         let (memory_entries, memory_bytes) = self.memory.size();
@@ -275,7 +274,7 @@ impl Caches {
         }
     }
 
-    /// Removes everything; returns the number of variants removed.
+    /// Removes everything. Returns the number of removed variants.
     pub(crate) async fn clear(&self) -> u64 {
         let from_memory = self.memory.clear();
         self.retained.clear();

@@ -1,11 +1,11 @@
-//! Variants in memory, all of a file under one entry.
+//! Variants in memory, with one entry for all variants of a file.
 //!
 //! # Purpose
-//! Answers a hot variant without touching the disk. Keyed by file, because that is how variants go:
-//! a replaced or purged file loses all of them in one step, and a file has few.
+//! The cache answers frequent requests without touching the disk. The key is the file, because a replaced or
+//! purged file loses all its variants in one step, and a file has few variants.
 //!
 //! # Locking
-//! The cache's own shards for look-ups; one mutex for insertions, which read, extend and write back.
+//! Look-ups use the cache's own shards. One mutex protects insertions, which read, extend and write back.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::memory_files::{FilePlace, MemoryFiles};
 use crate::domain::id::FileId;
 use crate::variant::{Variant, VariantKey};
 
-/// The weight of an entry besides its bytes.
+/// The weight of an entry in addition to its bytes.
 const ENTRY_BYTES: u64 = 256;
-/// The weight below which a shard could not hold a file's variants, in bytes.
+/// The minimum weight of a shard, in bytes. Smaller shards could not hold a file's variants.
 const SHARD_BYTES: u64 = 16 << 20;
 
 type Variants = Arc<[Held]>;
@@ -57,7 +57,7 @@ fn body_bytes(variant: &Variant) -> u64 {
 }
 
 impl MemoryCache {
-    /// Makes a cache of at most `capacity_bytes`; 0 holds nothing.
+    /// Creates a cache of at most `capacity_bytes`. 0 disables the cache.
     pub(super) fn new(capacity_bytes: u64) -> Self {
         let shards = usize::try_from(capacity_bytes / SHARD_BYTES).unwrap_or(1).clamp(1, 16);
         let options = OptionsBuilder::new()
@@ -78,13 +78,13 @@ impl MemoryCache {
         Self { files, inserting: Mutex::new(()), sendable: MemoryFiles::new() }
     }
 
-    /// Returns the variant, if it is here.
+    /// Returns the variant if it is in the cache.
     pub(super) fn get(&self, key: &VariantKey) -> Option<Variant> {
         let variants = self.files.get(&key.file_id)?;
         variants.iter().find(|held| held.key == *key).map(|held| held.variant.clone())
     }
 
-    /// Returns a file of the variant and its length, if the variant is here and is asked for often.
+    /// Returns a file with the variant and its length, if the variant is in the cache and requested often.
     pub(super) fn file(&self, key: &VariantKey) -> Option<(Arc<File>, u64)> {
         let variants = self.files.get(&key.file_id)?;
         let held = variants.iter().find(|held| held.key == *key)?;
@@ -94,7 +94,7 @@ impl MemoryCache {
         }
     }
 
-    /// Keeps the variant, perhaps at the cost of others.
+    /// Adds the variant. The new variant can displace other variants.
     pub(super) fn insert(&self, key: &VariantKey, variant: &Variant) {
         let _inserting = self.inserting.lock();
         let held = self.files.peek(&key.file_id);
@@ -107,7 +107,7 @@ impl MemoryCache {
         self.files.insert(key.file_id, variants);
     }
 
-    /// Forgets this one variant.
+    /// Removes this variant.
     pub(super) fn remove(&self, key: &VariantKey) {
         let _inserting = self.inserting.lock();
         let Some(held) = self.files.peek(&key.file_id) else { return };
@@ -119,13 +119,13 @@ impl MemoryCache {
         }
     }
 
-    /// Forgets all variants of a file.
+    /// Removes all variants of a file.
     pub(super) fn remove_file(&self, file_id: FileId) {
         let _inserting = self.inserting.lock();
         self.files.remove(&file_id);
     }
 
-    /// Forgets everything; returns the number of variants.
+    /// Removes everything. Returns the number of variants.
     pub(super) fn clear(&self) -> u64 {
         let _inserting = self.inserting.lock();
         let (entries, _) = self.size();
@@ -133,7 +133,7 @@ impl MemoryCache {
         entries
     }
 
-    /// Counts the variants, and their bytes.
+    /// Returns the number of variants and their bytes.
     pub(super) fn size(&self) -> (u64, u64) {
         self.files.iter().fold((0, 0), |(entries, bytes), (_, variants)| {
             let held: u64 = variants.iter().map(|held| body_bytes(&held.variant)).sum();

@@ -1,8 +1,8 @@
 //! Variants as files in memory, which the kernel sends without a copy.
 //!
 //! # Purpose
-//! A variant that is asked for again and again is put into a file without a name (`memfd_create`): from there the
-//! kernel sends 40 KB in four fifths of the time that it takes to copy them out of this process.
+//! A frequently requested variant is put into a file without a name (`memfd_create`). The kernel sends 40 KB
+//! from there in four fifths of the time that a copy out of this process takes.
 //!
 //! # Locking
 //! The cache's own shards.
@@ -17,13 +17,14 @@ use quick_cache::sync::Cache;
 
 use super::weighed::weighed;
 
-/// The least variant that is worth a file.
+/// The minimum size of a variant that is worth a file.
 const LEAST_BYTES: usize = 16 << 10;
-/// The times that a variant is asked for before it gets a file.
+/// The number of requests before a variant gets a file.
 const ASKED_BEFORE: u32 = 4;
-/// The bytes of all files together.
+/// The maximum size of all files together, in bytes.
 const CAPACITY_BYTES: u64 = 16 << 20;
-/// The least weight of a file, which bounds their number to 256: each takes a descriptor.
+/// The minimum weight of a file. The minimum limits the number of files to 256, because each needs a file
+/// descriptor.
 const FILE_BYTES: u64 = 64 << 10;
 
 type Files = Cache<u64, (Arc<File>, u64), ByBytes>;
@@ -37,7 +38,7 @@ impl Weighter<u64, (Arc<File>, u64)> for ByBytes {
     }
 }
 
-/// The files of the variants that are asked for most.
+/// The files of the most requested variants.
 #[derive(Clone)]
 pub(super) struct MemoryFiles(Arc<Files>);
 
@@ -46,14 +47,14 @@ impl MemoryFiles {
         Self(Arc::new(weighed(CAPACITY_BYTES, ByBytes)))
     }
 
-    /// Makes the place of one variant among them.
+    /// Creates the slot of one variant.
     pub(super) fn place(&self) -> FilePlace {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         FilePlace { id: NEXT.fetch_add(1, Relaxed), asked: AtomicU32::new(0), files: self.clone() }
     }
 }
 
-/// The place of a variant. Its file, if it has one, goes with it.
+/// The slot of a variant. Dropping it drops the variant's file.
 pub(super) struct FilePlace {
     id: u64,
     asked: AtomicU32,
@@ -61,7 +62,7 @@ pub(super) struct FilePlace {
 }
 
 impl FilePlace {
-    /// Returns the file, if the variant has one or is to have one now. `bytes` are those of the variant.
+    /// Returns the file, if the variant has a file or gets one now. `bytes` are the bytes of the variant.
     pub(super) fn file(&self, bytes: &[u8]) -> Option<Arc<File>> {
         if bytes.len() < LEAST_BYTES {
             return None;
@@ -86,7 +87,7 @@ impl Drop for FilePlace {
     }
 }
 
-/// Makes a file in memory; `None` where the system has none to give.
+/// Creates a file in memory. `None` if the system cannot create it.
 #[cfg(target_os = "linux")]
 fn in_memory(bytes: &[u8]) -> Option<File> {
     use std::io::Write as _;

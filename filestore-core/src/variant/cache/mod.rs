@@ -1,5 +1,5 @@
-//! Variants that were made: the hottest in memory, the others on disk; and decoded pictures for
-//! further sizes; contact sheets in memory.
+//! Caches: the most requested variants in memory, all variants on disk, decoded pictures for further sizes,
+//! and contact sheets in memory.
 
 mod caches;
 mod disk;

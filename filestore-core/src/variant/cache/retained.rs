@@ -1,9 +1,9 @@
-//! Decoded pictures in memory, reduced, so that a gallery that asks for a second size of a
-//! photograph does not decode it again.
+//! Decoded, reduced pictures in memory. If a gallery requests a second size of a photograph, it is not
+//! decoded again.
 //!
 //! # Purpose
-//! Keyed by file and checked by digest: pixels of a replaced blob are never used, and go with the
-//! file's variants.
+//! The key is the file, and each look-up compares the digest. Pixels of a replaced blob are therefore never
+//! used, and are removed with the file's variants.
 //!
 //! # Locking
 //! The cache's own.
@@ -16,11 +16,11 @@ use quick_cache::sync::Cache;
 use super::weighed::weighed;
 use crate::domain::id::{FileId, Sha256};
 use crate::variant::VariantKey;
-use crate::variant::pipeline::retained::Retained;
+use crate::variant::pictures::Retained;
 
-/// The weight of an entry besides its pixels, in bytes.
+/// The weight of an entry in addition to its pixels, in bytes.
 const ENTRY_BYTES: u64 = 512;
-/// The part of the whole that one picture may take: one in so many.
+/// The maximum share of one picture: one part in this many.
 const SHARE: u64 = 4;
 
 /// The cache of retained pictures.
@@ -46,39 +46,39 @@ impl Weighter<FileId, Entry> for ByBytes {
 }
 
 impl RetainedCache {
-    /// Makes a cache of at most `capacity_bytes`; 0 holds nothing.
+    /// Creates a cache of at most `capacity_bytes`. 0 disables the cache.
     pub(super) fn new(capacity_bytes: u64) -> Self {
         Self { files: weighed(capacity_bytes, ByBytes), capacity_bytes }
     }
 
-    /// Returns the most bytes that one picture may take.
+    /// Returns the maximum size of one picture, in bytes.
     pub(super) fn max_bytes(&self) -> u64 {
         (self.capacity_bytes / SHARE).saturating_sub(ENTRY_BYTES)
     }
 
-    /// Returns the pixels retained of the key's blob.
+    /// Returns the retained pixels of the key's blob.
     pub(super) fn get(&self, key: &VariantKey) -> Option<Arc<Retained>> {
         let entry = self.files.get(&key.file_id)?;
         (entry.sha256 == key.sha256).then_some(entry.retained)
     }
 
-    /// Retains pixels of the key's blob, perhaps at the cost of others.
+    /// Retains pixels of the key's blob. The new pixels can displace other pixels.
     pub(super) fn insert(&self, key: &VariantKey, retained: Retained) {
         let entry = Entry { sha256: key.sha256, retained: Arc::new(retained) };
         self.files.insert(key.file_id, entry);
     }
 
-    /// Forgets the pixels of a file.
+    /// Removes the pixels of a file.
     pub(super) fn remove_file(&self, file_id: FileId) {
         self.files.remove(&file_id);
     }
 
-    /// Forgets the pixels of all files.
+    /// Removes the pixels of all files.
     pub(super) fn clear(&self) {
         self.files.clear();
     }
 
-    /// Returns the bytes held.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.weight()
     }

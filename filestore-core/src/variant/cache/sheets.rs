@@ -1,8 +1,8 @@
 //! Contact sheets in memory.
 //!
 //! # Purpose
-//! A page of thumbnails that is looked at again is answered without a pixel. A sheet goes with any of
-//! its files: a replaced or purged picture does not stay in a corner of one.
+//! A page of thumbnails that is viewed again needs no decoding. If one of its files is replaced or purged,
+//! the cache removes the sheet, so that it never shows the old picture.
 //!
 //! # Locking
 //! The cache's own.
@@ -18,25 +18,25 @@ use super::weighed::weighed;
 use crate::domain::id::FileId;
 use crate::variant::{Sheet, SheetKey};
 
-/// The weight of a cell besides the sheet's bytes: its place in the key and in the sheet.
+/// The weight of a cell in addition to the sheet's bytes: its place in the key and in the sheet.
 const CELL_BYTES: u64 = 192;
 
 /// The sheets in memory.
 pub(super) struct SheetCache(Cache<Arc<SheetKey>, Entry, ByBytes>);
 
-/// The time for which a sheet shows what it should.
+/// How long a sheet is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lasting {
     /// Until one of its files changes.
     AsLongAsItsFiles,
-    /// No longer than this, since a cell may be filled later.
+    /// At most this long, because a cell might be filled later.
     For(Duration),
 }
 
 #[derive(Clone)]
 struct Entry {
     sheet: Arc<Sheet>,
-    /// The time from which the sheet is not shown any more.
+    /// The time at which the sheet becomes invalid.
     ends: Option<Instant>,
 }
 
@@ -50,12 +50,12 @@ impl Weighter<Arc<SheetKey>, Entry> for ByBytes {
 }
 
 impl SheetCache {
-    /// Makes a cache of at most `capacity_bytes`; 0 holds nothing.
+    /// Creates a cache of at most `capacity_bytes`. 0 disables the cache.
     pub(super) fn new(capacity_bytes: u64) -> Self {
         Self(weighed(capacity_bytes, ByBytes))
     }
 
-    /// Returns the sheet, if it is here and has not ended.
+    /// Returns the sheet if it is in the cache and still valid.
     pub(super) fn get(&self, key: &SheetKey) -> Option<Arc<Sheet>> {
         let Entry { sheet, ends } = self.0.get(key)?;
         if ends.is_some_and(|end| Instant::now() >= end) {
@@ -65,7 +65,7 @@ impl SheetCache {
         Some(sheet)
     }
 
-    /// Keeps a sheet, perhaps at the cost of others.
+    /// Adds a sheet. The new sheet can displace other sheets.
     pub(super) fn insert(&self, key: Arc<SheetKey>, sheet: Arc<Sheet>, lasting: Lasting) {
         let ends = match lasting {
             Lasting::AsLongAsItsFiles => None,
@@ -74,7 +74,7 @@ impl SheetCache {
         self.0.insert(key, Entry { sheet, ends });
     }
 
-    /// Forgets all sheets that show the file.
+    /// Removes all sheets with this file.
     pub(super) fn remove_file(&self, file_id: FileId) {
         let keys = self.0.iter().map(|(key, _)| key);
         let stale: Vec<_> =
@@ -84,7 +84,7 @@ impl SheetCache {
         }
     }
 
-    /// Forgets everything; returns the number of sheets.
+    /// Removes everything. Returns the number of sheets.
     pub(super) fn clear(&self) -> u64 {
         let sheets = self.0.len() as u64;
         self.0.clear();
@@ -98,7 +98,7 @@ mod tests {
     use tokio::time::{advance, pause};
 
     use super::*;
-    use crate::domain::sheet::SheetGrid;
+    use crate::domain::file::sheet::SheetGrid;
     use crate::variant::Fit;
 
     #[tokio::test]

@@ -1,12 +1,12 @@
-//! The making of a cache that is bounded by the weight of few, large entries.
+//! Creates caches with few, large entries and a limit on their total weight.
 
 use std::hash::Hash;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-/// Makes a cache of entries that weigh at most `capacity_bytes` together; 0 holds nothing. It has one
-/// shard, so that one entry may take all of it.
+/// Creates a cache of entries with a total weight of at most `capacity_bytes`. 0 disables the cache. The
+/// cache has one shard, so that one entry can use the whole cache.
 pub(super) fn weighed<K, V, W>(capacity_bytes: u64, weighter: W) -> Cache<K, V, W>
 where
     K: Hash + Eq,

@@ -1,106 +1,96 @@
-//! Pictures of what is no picture: a command of the operator's turns a file into a PNG or JPEG, which is
-//! then a picture from a stranger like any other.
+//! Converters: commands of the operator that make pictures from other files. A command turns a file into a
+//! PNG or JPEG, which is then processed like any picture from a stranger.
 //!
 //! # Purpose
-//! The commands are large programs that read files of strangers. Each runs in a directory of its own,
-//! through a launcher (`launcher`) that takes from it what it does not need, with limits of time, memory
-//! and output, and at most so many at once. Whatever it does ends in a picture or in one refusal, and
-//! nobody else notices.
+//! The commands are large programs that read files from strangers. `filestore-sandbox` runs each in its own
+//! directory, with limits on time, memory and output. This module decides which command runs, how many run in
+//! parallel, and for which organization. Every run ends with a picture or with one refusal, and does not
+//! affect other requests.
 //!
 //! # Locking
-//! One flight for each blob, whichever sizes are asked for; one semaphore for each converter. A failure
-//! is remembered for a while, so that a file that keeps its converter busy does so rarely.
+//! All requests of an organization for one blob share one flight, for all sizes. Organizations share the
+//! turns of each converter fairly (`variant/fair.rs`). A failure is remembered for a while, so that a slow
+//! file rarely occupies its converter.
 //!
-//! # The way of a file
-//! No decoder knows the bytes, but a command of the configuration takes their type.
-//! `convert/job.rs` copies the blob into a directory of its own, and starts the launcher, which
-//! is our program again (`filestore_core::variants::launch`). It takes from its process what the command
-//! does not need, and becomes the command. The output goes to the pipeline like any picture. A
-//! failure is one refusal, remembered for five minutes; at the deadline the whole process group
-//! is killed.
+//! Organizations share neither flights nor failures. Otherwise one organization would wait in the queue of
+//! another, and would learn that the other has the same bytes.
+//!
+//! # How a file is converted
+//! No decoder knows the bytes, but a configured command accepts their type. `job.rs` copies the blob into a
+//! scratch directory, and runs the command in the sandbox. The sandbox's launcher is our own program
+//! (`filestore_core::variants::launch`). The output is processed like any picture. A failure is one refusal,
+//! which is remembered for five minutes.
 
+#[cfg(feature = "converters")]
 mod job;
-mod watch;
-#[cfg(target_os = "linux")]
-mod launcher;
-#[cfg(target_os = "linux")]
-mod sandbox;
+#[cfg(not(feature = "converters"))]
+#[path = "no_job.rs"]
+mod job;
 
-use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "converters")]
+pub use filestore_sandbox::{LAUNCHER_ARGUMENT, launch};
 use quick_cache::sync::Cache;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use self::job::{Command, Job};
-use self::watch::remove_tree;
+use self::job::Job;
 use super::engine::flight::Flights;
+use super::fair::{Turn, Turns};
 use crate::domain::config::{ConverterConfig, VariantConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::Sha256;
+use crate::domain::file::media;
+use crate::domain::id::{OrganizationId, Sha256};
 use crate::tasks;
 
-/// The argument that makes a program of ours the launcher of a converter.
-pub const LAUNCHER_ARGUMENT: &str = "sandbox-exec";
-
-/// The files that may wait for one converter; more are [`Busy`](ErrorKind::Busy).
+/// The maximum number of files that wait for one converter. Further files get [`Busy`](ErrorKind::Busy).
 const WAITING: usize = 32;
-/// The failures remembered at most, and how long each.
+/// The maximum number of remembered failures, and for how long each is remembered.
 const FAILURES: usize = 1024;
 pub(super) const FAILURE_LASTS: Duration = Duration::from_mins(5);
-
-/// Runs as the launcher of a converter, if the program was started as one: with
-/// [`LAUNCHER_ARGUMENT`] as its first argument. `None` otherwise. To be called before a program starts
-/// any thread.
-pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let mut arguments = arguments.into_iter().skip(1);
-    if arguments.next()? != LAUNCHER_ARGUMENT {
-        return None;
-    }
-
-    #[cfg(target_os = "linux")]
-    return Some(launcher::run(arguments.collect()));
-    #[cfg(not(target_os = "linux"))]
-    {
-        eprintln!("converters run on Linux only");
-        Some(ExitCode::from(job::NOT_ISOLATED))
-    }
-}
 
 /// The converters of a store.
 pub(crate) struct Converters {
     list: Vec<Converter>,
     launcher: PathBuf,
     directory: PathBuf,
-    flights: Flights<(Sha256, usize), Arc<File>>,
-    failures: Cache<(Sha256, usize), (Instant, Error)>,
+    flights: Flights<Conversion, Arc<File>>,
+    failures: Cache<Conversion, (Instant, Error)>,
+}
+
+/// A blob of an organization, and the converter for it. The organization is a part of the key. Without the
+/// organization in the key, the response time would reveal whether another organization has the same bytes.
+/// Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Conversion {
+    /// The organization of the request.
+    pub(crate) organization: OrganizationId,
+    /// The digest of the blob.
+    pub(crate) sha256: Sha256,
+    /// The index of the converter in the configuration.
+    pub(crate) converter: usize,
 }
 
 struct Converter {
     config: ConverterConfig,
-    turns: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    turns: Turns,
+}
+
+/// Checks that this build can run the converters of `config`, as [`Converters::open`] does.
+pub(crate) fn check(config: &VariantConfig) -> Result<()> {
+    job::launcher(config).map(drop)
 }
 
 impl Converters {
-    /// Prepares the converters of `config`, which work in `directory`. What is left there is removed.
-    /// [`Unusable`](ErrorKind::Unusable) for converters without a launcher.
+    /// Prepares the converters of `config` with the working directory `directory`, and removes leftovers
+    /// there. [`Unusable`](ErrorKind::Unusable) for converters without a launcher, or in a build without
+    /// converters.
     pub(crate) fn open(directory: PathBuf, config: &VariantConfig) -> Result<Self> {
-        let launcher = match &config.launcher {
-            Some(launcher) => launcher.clone(),
-            None if config.converters.is_empty() => PathBuf::new(),
-            None => {
-                let message = "converters need a launcher: a program that calls filestore_core::variants::launch";
-                return Err(Error::new(ErrorKind::Unusable, message));
-            }
-        };
-        remove_tree(&directory)
+        let launcher = job::launcher(config)?;
+        job::remove_tree(&directory)
             .map_err(|error| Error::io("emptying the directory of converters", error))?;
 
         Ok(Self {
@@ -112,42 +102,41 @@ impl Converters {
         })
     }
 
-    /// Finds the converter for bytes that show `sniffed`, or that show nothing and are called
-    /// `mime_type`. The first that takes the type counts.
+    /// Returns the first converter that accepts the type: the type `sniffed` from the bytes, or else
+    /// `mime_type`.
     pub(crate) fn of(&self, sniffed: Option<&str>, mime_type: &str) -> Option<usize> {
-        let shown = sniffed.unwrap_or(mime_type);
-        let essence = shown.split(';').next().unwrap_or_default().trim();
-        self.list.iter().position(|converter| converter.config.takes(essence))
+        let takes =
+            |essence: &str| self.list.iter().position(|converter| converter.config.takes(essence));
+        let named = media::essence(mime_type);
+        match sniffed {
+            None => takes(&named),
+            Some(shown) if media::refines(shown, &named) => takes(&named).or_else(|| takes(shown)),
+            Some(shown) => takes(shown),
+        }
     }
 
-    /// Converts the blob with this digest; `open` opens it when its turn has come. All who ask for one
-    /// blob wait for one run.
+    /// Converts a blob. `open` opens it when it has its turn. All requests of an organization for the blob
+    /// wait for the same run.
     ///
-    /// [`ConversionFailed`](ErrorKind::ConversionFailed) if no picture comes of it,
-    /// [`Busy`](ErrorKind::Busy) if too many wait, the error of `open`.
-    pub(crate) async fn convert<O>(
-        self: &Arc<Self>,
-        converter: usize,
-        sha256: Sha256,
-        open: O,
-    ) -> Result<File>
+    /// Returns [`ConversionFailed`](ErrorKind::ConversionFailed) if the run produces no picture,
+    /// [`Busy`](ErrorKind::Busy) if too many files wait, or the error of `open`.
+    pub(crate) async fn convert<O>(self: &Arc<Self>, key: Conversion, open: O) -> Result<File>
     where
         O: Future<Output = Result<File>> + Send + 'static,
     {
-        let key = (sha256, converter);
         if let Some((failed_at, error)) = self.failures.get(&key)
             && failed_at.elapsed() < FAILURE_LASTS
         {
             return Err(error);
         }
 
-        let converters = Arc::clone(self);
+        let (converters, wanted) = (Arc::clone(self), key.clone());
         let work = || async move {
-            let converted = converters.run(converter, open).await;
+            let converted = converters.run(&wanted, open).await;
             if let Err(error) = &converted
                 && error.kind() == ErrorKind::ConversionFailed
             {
-                converters.failures.insert(key, (Instant::now(), error.clone()));
+                converters.failures.insert(wanted, (Instant::now(), error.clone()));
             }
             converted.map(Arc::new)
         };
@@ -157,15 +146,15 @@ impl Converters {
 
     async fn run(
         &self,
-        converter: usize,
+        wanted: &Conversion,
         open: impl Future<Output = Result<File>>,
     ) -> Result<File> {
-        let converter = &self.list[converter];
-        let turn = converter.turn().await?;
+        let converter = &self.list[wanted.converter];
+        let turn = converter.turn(&wanted.organization).await?;
         let source = open.await?;
 
-        let job = self.begin(&converter.config, source).await?;
-        let outcome = job.run().await;
+        let job = Job::new(&self.launcher, &converter.config);
+        let outcome = job.run(self.directory.clone(), source).await;
         drop(turn);
         if let Err(error) = &outcome {
             let reason = std::error::Error::source(error).map(ToString::to_string);
@@ -174,45 +163,26 @@ impl Converters {
         outcome
     }
 
-    /// Makes the directory of a run, with the source in it.
-    async fn begin(&self, config: &ConverterConfig, source: File) -> Result<Job> {
-        let (config, directory) = (config.clone(), self.directory.clone());
-        let command = Command { launcher: self.launcher.clone(), config };
-        tasks::blocking(move || Job::begin(&directory, command, source))
-            .await
-            .map_err(|error| Error::internal("beginning a conversion", error))?
-    }
-
-    /// Says what the launcher can take from converters on this machine, for the log; `None` without
-    /// converters.
+    /// Describes the protections of the sandbox on this machine, for the log. `None` without converters.
     pub(crate) async fn isolation(&self) -> Option<String> {
         if self.list.is_empty() {
             return None;
         }
         let launcher = self.launcher.clone();
-        tasks::blocking(move || probe(&launcher)).await.ok()
+        tasks::blocking(move || job::walls(&launcher)).await.ok()
     }
 }
 
 impl Converter {
     fn new(config: &ConverterConfig) -> Self {
-        Self {
-            turns: Arc::new(Semaphore::new(config.at_once.max(1))),
-            config: config.clone(),
-            waiting: AtomicUsize::new(0),
-        }
+        Self { turns: Turns::new(config.at_once.max(1), WAITING), config: config.clone() }
     }
 
-    /// Waits for a turn, but no longer than one run may take.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit> {
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(busy());
-        }
-
-        let turn = timeout(self.config.timeout, Arc::clone(&self.turns).acquire_owned()).await;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        turn.map_err(|_| busy())?.map_err(|error| Error::internal("waiting for a converter", error))
+    /// Waits for a turn, at most as long as two runs can take: a run that began just before, and the opening
+    /// of its file.
+    async fn turn(&self, organization: &OrganizationId) -> Result<Turn> {
+        let patience = self.config.timeout.saturating_mul(2);
+        self.turns.turn(organization, patience).await.ok_or_else(busy)
     }
 }
 
@@ -220,11 +190,42 @@ fn busy() -> Error {
     Error::new(ErrorKind::Busy, "too many files are being converted").with_retry_after_secs(2)
 }
 
-/// Asks the launcher what it can do.
-fn probe(launcher: &Path) -> String {
-    let asked = std::process::Command::new(launcher).args([LAUNCHER_ARGUMENT, "--probe"]).output();
-    match asked {
-        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        Err(error) => format!("the launcher does not start: {error}"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_document_in_an_archive_finds_its_converter() {
+        const DOCUMENT: &str = "application/vnd.oasis.opendocument.graphics";
+        let types = [DOCUMENT, "application/zip", "application/pdf"];
+        let converters = Converters {
+            list: types.map(|one| Converter::new(&ConverterConfig::new([one], ["x"]))).into(),
+            launcher: PathBuf::new(),
+            directory: PathBuf::new(),
+            flights: Flights::default(),
+            failures: Cache::new(FAILURES),
+        };
+
+        for (sniffed, mime_type, found) in [
+            (Some("application/zip"), DOCUMENT, Some(0)),
+            (Some("application/zip"), "application/java-archive", Some(1)),
+            (Some("application/zip"), "application/pdf", Some(1)),
+            (Some("application/pdf"), DOCUMENT, Some(2)),
+            (Some("text/html"), "application/pdf", None),
+            (None, "application/pdf", Some(2)),
+        ] {
+            assert_eq!(converters.of(sniffed, mime_type), found, "{sniffed:?} {mime_type}");
+        }
+    }
+
+    #[test]
+    fn equal_bytes_of_two_organizations_share_neither_runs_nor_failures() {
+        let of = |organization: &str| Conversion {
+            organization: organization.parse().unwrap(),
+            sha256: Sha256([7; 32]),
+            converter: 0,
+        };
+        assert_eq!(of("7"), of("7"));
+        assert_ne!(of("7"), of("8"));
     }
 }

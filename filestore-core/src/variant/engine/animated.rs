@@ -1,20 +1,18 @@
-//! Animated variants for the callers that wait for them.
+//! Makes animated variants for waiting callers.
 //!
 //! # Purpose
-//! As with the still ones: from memory, from the disk, else made once. The picture decides what it is: one
-//! that does not move is answered with its still variant, and the cache only notes that.
+//! An animated variant comes from memory or from the disk, or is made once, like a still variant. If the
+//! picture is not animated, its still variant is the answer, and the cache records only this fact.
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use super::caller::Source;
+use super::pool::Held;
 use super::shared::{Shared, Work};
 use crate::domain::error::Result;
 use crate::tasks;
 use crate::variant::key::DigestedKey;
-use crate::variant::pipeline::animation::{Animation, assess};
-use crate::variant::pipeline::refusal::corrupt;
+use crate::variant::pictures::{Animation, corrupt};
 use crate::variant::{Variant, VariantKey};
 
 impl Shared {
@@ -41,7 +39,7 @@ impl Shared {
         }
     }
 
-    /// Answers with the still variant, and notes that it is the answer.
+    /// Returns the still variant, and records that it is the answer.
     async fn obtain_still(self: Arc<Self>, entry: DigestedKey, source: Source) -> Result<Variant> {
         let still = DigestedKey::from(entry.key.still());
         let (shared, digest, of_still) = (Arc::clone(&self), still.digest, source.clone());
@@ -70,25 +68,26 @@ impl Shared {
         Ok(variant)
     }
 
-    /// Makes the animated variant; `None` if the still one is the answer.
+    /// Makes the animated variant. `None` if the still variant is the answer.
     async fn animate(&self, key: &VariantKey, source: &Source) -> Result<Option<Variant>> {
-        let place = self.limits.place()?;
-        let file = source.open().await?;
-        let turn = self.limits.wait_for_animation(self.config.deadline).await?;
+        let mut place = self.pool.place(&key.organization_id)?;
         let (config, size, fit) = (self.config.clone(), key.size, key.fit);
-        let assessed = tasks::blocking(move || {
-            assess(&file, size, fit, &config).map(|animation| (animation, file))
+        let assessed = place.keeps(async {
+            let file = source.open().await?;
+            let assessed = tasks::blocking(move || {
+                Animation::assess(&file, size, fit, &config).map(|animation| (animation, file))
+            });
+            assessed.await.map_err(|error| corrupt(error.to_string()))?
         });
-        let (animation, file) = assessed.await.map_err(|error| corrupt(error.to_string()))??;
+        let (animation, file) = assessed.await?;
         let Some(animation) = animation else { return Ok(None) };
 
-        let memory = self.wait_for_memory(animation.memory_bytes).await?;
-        let config = self.config.clone();
+        let (bytes, config) = (animation.memory_bytes, self.config.clone());
         let webp = self
-            .run(Work::Picture, move |deadline, report: oneshot::Sender<_>| {
+            .run(Work::Animation, place, bytes, move |deadline, held: Held, report| {
                 let is_wanted = || !report.is_closed();
                 let made = Animation::run(&animation, &file, &config, deadline, &is_wanted);
-                drop((memory, turn, place));
+                drop(held);
                 let _ = report.send(made);
             })
             .await?;

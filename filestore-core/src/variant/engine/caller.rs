@@ -1,15 +1,15 @@
-//! What a caller hands the engine of a picture: how its blob is opened, the answer to whether the blob
-//! is still current, and a place for its placeholder.
+//! The caller's functions for a picture: open its blob, tell whether the blob is still current, and store its
+//! placeholder.
 
 use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::domain::error::Result;
-use crate::domain::record::Thumbhash;
-use crate::variant::pipeline::render::Small;
+use crate::domain::file::record::Thumbhash;
+use crate::variant::pictures::Small;
 
-/// The opening of a blob, done when it is awaited.
+/// The opening of a blob. The opening starts when awaited.
 pub(super) type Opening = Pin<Box<dyn Future<Output = Result<File>> + Send>>;
 
 type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
@@ -19,17 +19,17 @@ type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
 pub struct Source {
     open: Arc<dyn Fn() -> Opening + Send + Sync>,
     pub(super) currency: Currency,
-    /// The fate of a picture that is no larger than asked.
+    /// The treatment of a picture that is no larger than requested.
     pub(super) small: Small,
-    /// The place for a placeholder, if the caller has none yet.
+    /// A function that stores a placeholder, if the caller has none yet.
     placeholder: Option<Arc<dyn Fn(Thumbhash) -> Noting + Send + Sync>>,
 }
 
 type Noting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Source {
-    /// Describes a blob. `open` opens it; `still_current` says whether it is still its file's, and the
-    /// file still there.
+    /// Describes a blob. `open` opens the blob. `still_current` returns true if the file still exists and
+    /// still has this blob.
     pub fn new<O, P, C, F>(open: O, still_current: C) -> Self
     where
         O: Fn() -> P + Send + Sync + 'static,
@@ -45,8 +45,8 @@ impl Source {
         }
     }
 
-    /// Asks for a placeholder of the picture, made in the background once a variant was made, and given
-    /// to `note`.
+    /// Requests a placeholder of the picture. The placeholder is made in the background after a variant, and
+    /// passed to `note`.
     #[must_use]
     pub fn with_placeholder<N, F>(mut self, note: N) -> Self
     where
@@ -57,8 +57,8 @@ impl Source {
         self
     }
 
-    /// Says that opening takes long and gives a picture that was made of the blob: one that is small
-    /// enough is rendered in its own size, as the blob itself would be no picture.
+    /// Declares that `open` is slow and returns a picture that was made from the blob. A small picture is
+    /// then rendered in its own size, because the blob itself is not a picture.
     #[must_use]
     pub fn converted(mut self) -> Self {
         self.small = Small::IsRendered;
@@ -75,7 +75,7 @@ impl Source {
         self.placeholder.is_some()
     }
 
-    /// Hands the caller the placeholder that was asked for.
+    /// Passes the requested placeholder to the caller.
     pub(super) async fn note(&self, thumbhash: Thumbhash) {
         if let Some(note) = &self.placeholder {
             note(thumbhash).await;
@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-/// The question whether a blob is still its file's and the file still there. Cheap to clone.
+/// A function that tells whether the file still exists and still has this blob. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Currency(Arc<dyn Fn() -> Answer + Send + Sync>);
 
@@ -96,7 +96,7 @@ impl Currency {
         Self(Arc::new(move || Box::pin(still_current())))
     }
 
-    /// Asks the caller, who may look into the database.
+    /// Asks the caller, who can query the database.
     pub(super) async fn holds(&self) -> bool {
         (self.0)().await
     }

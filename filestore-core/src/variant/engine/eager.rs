@@ -1,50 +1,49 @@
-//! Variants made in advance, when a picture arrives: in the background, one decode for all sizes.
+//! Makes variants in advance when a picture arrives, in the background, with one decode for all sizes.
 //!
 //! # Purpose
-//! A favour to the first client who looks, and best effort: files that wait are forgotten when the
-//! process ends, and cancelled whenever requests need the threads or the memory. A missing variant is
-//! made when it is asked for. Nothing here delays or fails an upload.
+//! This makes the first view faster, and is best effort. Waiting files are forgotten when the process ends,
+//! and cancelled when requests need the threads or the memory. A missing variant is made when it is
+//! requested. This work never delays or fails an upload.
 //!
-//! The work claims its keys when it begins; a claim that is dropped leaves the work to the callers
-//! that wait. It never waits for memory, and stops between two sizes when requests queue.
+//! The work claims its keys when it begins. If a claim is dropped, waiting callers do the work themselves.
+//! The work never waits for memory, and stops between two sizes when requests wait.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::caller::Source;
 use super::flight::Claim;
+use super::pool::Memory;
 use super::shared::Shared;
 use super::variant_engine::VariantEngine;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::variant::key::{DigestedKey, KeyDigest};
-use crate::variant::pipeline::aside::NoSpare;
-use crate::variant::pipeline::image_file::Deadline;
-use crate::variant::pipeline::render::Rendering;
-use crate::variant::pipeline::retained::Retained;
+use crate::variant::pictures::{Deadline, NoSpare, Rendering, Retained};
 use crate::variant::{Variant, VariantKey};
 
 impl VariantEngine {
-    /// Makes the variants of one file in the background, those that are not there yet, from one
-    /// decode. Returns at once; must be called within a Tokio runtime.
+    /// Makes the missing variants of one file in the background, from one decode. Returns at once. Call it
+    /// within a Tokio runtime.
     ///
-    /// `keys` differ in size and fit only; `source` is that of [`get`](Self::get). Best effort: nothing
-    /// is reported, and the work is dropped when too many files wait, when requests need the threads or
-    /// the memory, and when the process ends.
+    /// The `keys` differ only in size and fit. `source` is the source for [`get`](Self::get). The call is
+    /// best effort and reports no result. The work is dropped if too many files wait, if requests need the
+    /// threads or the memory, and when the process ends.
     pub fn prepare(&self, keys: Vec<VariantKey>, source: Source) {
         if keys.is_empty() {
             return;
         }
+        let organization = keys[0].organization_id.clone();
         let preparation = Arc::clone(&self.shared).prepare_quietly(keys, source);
-        self.shared.eager.push(Box::pin(preparation));
+        self.shared.eager.push(&organization, Box::pin(preparation));
     }
 }
 
 impl Shared {
-    /// Prepares the variants of a file, counts them, and leaves failures to the log.
+    /// Prepares the variants of a file and counts them. Failures are only logged.
     async fn prepare_quietly(self: Arc<Self>, keys: Vec<VariantKey>, source: Source) {
         let file_id = keys[0].file_id;
 
@@ -63,7 +62,7 @@ impl Shared {
         }
     }
 
-    /// Makes and publishes the variants that are missing; returns their number.
+    /// Makes and publishes the missing variants. Returns their number.
     async fn prepare(self: Arc<Self>, keys: Vec<VariantKey>, source: Source) -> Result<u64> {
         let entries = self.missing(keys).await;
         if entries.is_empty() || !source.currency.holds().await {
@@ -79,7 +78,7 @@ impl Shared {
             return Ok(0);
         }
         // Never waits for memory: the requests behind it would wait as well.
-        let memory = self.limits.memory_if_free(rendering.memory_bytes);
+        let memory = self.pool.memory_if_free(rendering.memory_bytes);
         let memory = memory.ok_or_else(|| pressed("requests need the memory"))?;
 
         let digests = entries.iter().map(|entry| entry.digest).collect();
@@ -90,7 +89,7 @@ impl Shared {
         self.collect(&entries, results, source).await
     }
 
-    /// Publishes the results of a job as they come; returns their number.
+    /// Publishes the results of a job as they arrive. Returns their number.
     async fn collect(
         self: Arc<Self>,
         entries: &[DigestedKey],
@@ -143,33 +142,32 @@ impl Shared {
     }
 }
 
-/// The part of a preparation that runs on a thread of the pool.
+/// The part of the work that runs on a thread of the pool.
 struct Job {
     shared: Arc<Shared>,
     rendering: Rendering,
     file: File,
-    /// The digests of the wanted variants, by place.
+    /// The digests of the requested variants, by index.
     digests: Vec<KeyDigest>,
-    memory: OwnedSemaphorePermit,
+    memory: Memory,
     reports: Reports,
 }
 
-/// A variant with its place among the wanted, and the duty to report it to requests that wait.
+/// A variant with its index, and the duty to report it to waiting requests.
 struct Finished {
     index: usize,
     variant: Variant,
     claim: Claim<KeyDigest, Variant>,
 }
 
-/// The sending ends of a job.
+/// The senders of a job.
 struct Reports {
     made: mpsc::UnboundedSender<Finished>,
     retained: oneshot::Sender<Retained>,
     ended: oneshot::Sender<Result<()>>,
 }
 
-/// The receiving ends: variants as they are made, then the pixels for further sizes, then the
-/// outcome.
+/// The receivers: variants as they are made, then the pixels for further sizes, then the outcome.
 struct Results {
     made: mpsc::UnboundedReceiver<Finished>,
     retained: oneshot::Receiver<Retained>,
@@ -187,7 +185,7 @@ fn reports() -> (Reports, Results) {
 }
 
 impl Job {
-    /// Renders until requests need the thread, and reports.
+    /// Renders until requests need the thread, and reports the results.
     fn run(self) {
         let Self { shared, mut rendering, file, digests, memory, reports } = self;
         let Reports { made, retained, ended } = reports;
@@ -227,7 +225,7 @@ impl Job {
     }
 }
 
-/// Returns the outcome of work that was cancelled in favour of requests.
+/// Returns the error for work that was cancelled in favour of requests.
 fn pressed(why: &str) -> Error {
     Error::new(ErrorKind::Busy, why)
 }

@@ -1,12 +1,11 @@
-//! Single flight: callers that ask for a variant already under way wait for that one.
+//! Single flight: all callers with the same key wait for the same run.
 //!
 //! # Purpose
-//! One piece of work for each key, whichever callers come and go.
+//! There is one run for each key, even if callers come and go.
 //!
 //! # Locking
-//! One mutex around a map of the keys under way, held for look-ups only, never across an await. The
-//! work runs as a task of its own, so a caller that goes away (a closed connection) takes nothing
-//! from the others.
+//! One mutex protects a map of the running keys. It is held only for look-ups, and never across an await. The
+//! work runs in its own task, so a caller that disconnects does not affect the other callers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,7 +18,7 @@ use tokio::sync::watch;
 use crate::domain::error::{Error, Result};
 use crate::tasks;
 
-/// The work under way, by key.
+/// The running work, by key.
 pub(crate) struct Flights<K, V> {
     under_way: Arc<Mutex<UnderWay<K, V>>>,
 }
@@ -32,12 +31,12 @@ struct Flight<V> {
     on_loss: OnLoss,
 }
 
-/// The conduct of waiting callers if the work ends without an outcome.
+/// What waiting callers do if the work ends without an outcome.
 #[derive(Clone, Copy)]
 enum OnLoss {
-    /// They fail: the work was asked for, and panicked, or the runtime shuts down.
+    /// They fail. The work was requested, and panicked or was stopped by the runtime's shutdown.
     Fail,
-    /// They start the work themselves: it was a favour, and may be cancelled at any time.
+    /// The callers start the work themselves. The work was optional, and can be cancelled at any time.
     StartAnew,
 }
 
@@ -49,25 +48,25 @@ impl<K, V> Default for Flights<K, V> {
 
 impl<K, V> Flights<K, V>
 where
-    K: Hash + Eq + Copy + Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Waits for the outcome of the work for `key`: of the one under way, else of `work`, which
-    /// starts now. All callers that wait get the same outcome; the next one after it starts anew.
+    /// Waits for the outcome of the running work for `key`. If there is none, starts `work`. All waiting
+    /// callers get the same outcome. A later caller starts the work again.
     pub(crate) async fn join<W>(&self, key: K, work: impl FnOnce() -> W) -> Result<V>
     where
         W: Future<Output = Result<V>> + Send + 'static,
     {
         let mut work = Some(work);
         loop {
-            let mut flight = match self.under_way.lock().entry(key) {
+            let mut flight = match self.under_way.lock().entry(key.clone()) {
                 Entry::Occupied(entry) => entry.get().clone(),
                 Entry::Vacant(entry) => {
                     let (report, outcome) = watch::channel(None);
                     let flight = Flight { outcome, on_loss: OnLoss::Fail };
                     entry.insert(flight.clone());
 
-                    let claim = Claim { guard: self.guard(key), report };
+                    let claim = Claim { guard: self.guard(key.clone()), report };
                     let work = work.take().expect("own work is waited for to its end")();
                     tasks::spawn(async move { claim.report(work.await) });
                     flight
@@ -85,9 +84,9 @@ where
         }
     }
 
-    /// Claims `key` for work that nobody has asked for; `None` if it is under way.
+    /// Claims `key` for work that no caller requested. `None` if it is already running.
     pub(crate) fn claim(&self, key: K) -> Option<Claim<K, V>> {
-        match self.under_way.lock().entry(key) {
+        match self.under_way.lock().entry(key.clone()) {
             Entry::Occupied(_) => None,
             Entry::Vacant(entry) => {
                 let (report, outcome) = watch::channel(None);
@@ -97,7 +96,7 @@ where
         }
     }
 
-    /// Returns true if there is work under way for `key`.
+    /// Returns true if work for `key` is running.
     #[cfg(test)]
     pub(crate) fn is_under_way(&self, key: &K) -> bool {
         self.under_way.lock().contains_key(key)
@@ -108,15 +107,15 @@ where
     }
 }
 
-/// The duty to report on a key. Dropped, the key is free again.
-pub(crate) struct Claim<K: Hash + Eq + Copy, V> {
+/// The duty to report the outcome for a key. Dropping it frees the key.
+pub(crate) struct Claim<K: Hash + Eq, V> {
     // Dropped first: nobody who has seen the outcome, or its loss, meets the flight again.
     guard: KeyGuard<K, V>,
     report: watch::Sender<Option<Result<V>>>,
 }
 
-impl<K: Hash + Eq + Copy, V> Claim<K, V> {
-    /// Reports the outcome to all callers that wait.
+impl<K: Hash + Eq, V> Claim<K, V> {
+    /// Reports the outcome to all waiting callers.
     pub(crate) fn report(self, outcome: Result<V>) {
         let Self { guard, report } = self;
         drop(guard);
@@ -124,13 +123,13 @@ impl<K: Hash + Eq + Copy, V> Claim<K, V> {
     }
 }
 
-/// Takes the key off the map, in whichever way the work ends.
-struct KeyGuard<K: Hash + Eq + Copy, V> {
+/// Removes the key from the map when the work ends in any way.
+struct KeyGuard<K: Hash + Eq, V> {
     under_way: Arc<Mutex<UnderWay<K, V>>>,
     key: K,
 }
 
-impl<K: Hash + Eq + Copy, V> Drop for KeyGuard<K, V> {
+impl<K: Hash + Eq, V> Drop for KeyGuard<K, V> {
     fn drop(&mut self) {
         self.under_way.lock().remove(&self.key);
     }

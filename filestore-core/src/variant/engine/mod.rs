@@ -1,21 +1,20 @@
-//! The variant engine: caches in front, one flight for each key, a pool behind.
+//! The variant engine: caches, one flight for each key, and a pool of threads.
 //!
 //! # Purpose
-//! Answers a variant from memory, else from disk, else makes it once for all callers that wait.
+//! The engine returns a variant from memory or from the disk. Otherwise it makes the variant once for all
+//! waiting callers.
 //!
 //! # Locking
-//! Look-ups in memory take the cache's own short locks; everything else runs in a task of its own
-//! that holds no lock across an await. Work is bounded three times (`limits`): by the places for
-//! requests (`queue` and `threads`), by the memory that all running decoders may hold together, and
-//! by the threads. Places and memory are released when the thread has really ended its job, even if
-//! nobody waits for it any more.
+//! Look-ups in memory use the cache's own short locks. All other work runs in separate tasks without a lock
+//! across an await. Three limits apply to the work (`pool`): the places for requests (`queue` and `threads`),
+//! the memory of all running decoders, and the threads. Organizations share all three fairly. Turns and
+//! memory are released only when the thread has finished its job, even if no caller waits for it.
 //!
 //! # Staleness
-//! A caller removes a file's variants *after* its record has changed. A result is published first
-//! and checked against the record after that: either the check sees the change and the entry is
-//! forgotten, or the change comes later and its removal finds the entry.
+//! A caller removes a file's variants *after* its record has changed. The engine first publishes a result,
+//! and then checks it against the record. Either the check sees the change, and the entry is removed. Or the
+//! change comes later, and its removal finds the entry.
 
-mod limits;
 mod pool;
 pub(crate) mod flight;
 mod caller;

@@ -1,30 +1,24 @@
-//! One variant for the callers that wait for it: from the disk, from a retained picture, or from
-//! the file.
+//! Obtains one variant for waiting callers: from the disk, from a retained picture, or from the file.
 
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 use super::caller::{Currency, Source};
+use super::pool::{Held, Place};
 use super::shared::{Shared, Work};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks;
-use crate::variant::geometry::Geometry;
 use crate::variant::key::DigestedKey;
-use crate::variant::pipeline::aside::Spare;
-use crate::variant::pipeline::budget;
-use crate::variant::pipeline::image_file::Deadline;
-use crate::variant::pipeline::plan::Plan;
-use crate::variant::pipeline::render::{Rendering, Small};
-use crate::variant::pipeline::retained::Retained;
+use crate::variant::pictures::{Deadline, Geometry, Plan, Rendering, Retained, Small, Spare};
 use crate::variant::{Variant, VariantKey};
 
 /// A variant that was just made.
 pub(super) struct Made {
     pub(super) variant: Variant,
-    /// The pixels for further sizes, which come after the variant.
+    /// The pixels for further sizes. The pixels arrive after the variant.
     retained: Option<oneshot::Receiver<Retained>>,
 }
 
@@ -57,8 +51,8 @@ impl Shared {
         Ok(variant)
     }
 
-    /// Reads the variant from memory or the disk; `None` if it must be made. Fails with
-    /// [`ErrorKind::Conflict`] if it must and the blob is no longer current.
+    /// Reads the variant from memory or from the disk. `None` if it must be made. [`ErrorKind::Conflict`] if
+    /// it must be made and the blob is no longer current.
     pub(super) async fn look_up(
         self: &Arc<Self>,
         entry: &DigestedKey,
@@ -84,8 +78,8 @@ impl Shared {
         Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"))
     }
 
-    /// Forgets a published variant if its blob was replaced or purged meanwhile. Returns whether it
-    /// stays.
+    /// Removes a published variant if its blob was replaced or purged in the meantime. Returns whether the
+    /// variant stays.
     pub(super) async fn forget_unless_current(
         &self,
         entry: &DigestedKey,
@@ -98,8 +92,8 @@ impl Shared {
         is_current
     }
 
-    /// Retains the pixels that a rendering leaves for other sizes, unless the blob is gone by then.
-    /// After that the placeholder is made, perhaps of them.
+    /// Retains the pixels of a rendering for other sizes, unless the blob is no longer current. Then makes
+    /// the placeholder, if possible from these pixels.
     pub(super) async fn keep(
         self: Arc<Self>,
         key: VariantKey,
@@ -124,7 +118,7 @@ impl Shared {
         if let Some(retained) = self.caches.retained(key)
             && let Some(plan) = retained.plan(key.size, key.fit, source.small)
         {
-            let place = self.limits.place()?;
+            let place = self.pool.place(&key.organization_id)?;
             let variant = match plan {
                 Plan::PassThrough => retained.pass_through(),
                 Plan::Render(wanted) => self.render_retained(retained, wanted, place).await?,
@@ -132,16 +126,16 @@ impl Shared {
             return Ok(Made { variant, retained: None });
         }
 
-        let (file, place) = match source.small {
+        let (file, mut place) = match source.small {
             Small::PassesThrough => {
-                let place = self.limits.place()?;
-                (source.open().await?, place)
+                let mut place = self.pool.place(&key.organization_id)?;
+                (place.keeps(source.open()).await?, place)
             }
             // A conversion, which keeps nobody from a place.
-            Small::IsRendered => (source.open().await?, self.limits.place()?),
+            Small::IsRendered => (source.open().await?, self.pool.place(&key.organization_id)?),
         };
         let wanted = vec![(key.size, key.fit)];
-        let (rendering, file) = self.assess(file, wanted, source.small).await?;
+        let (rendering, file) = place.keeps(self.assess(file, wanted, source.small)).await?;
         if rendering.memory_bytes == 0 {
             return Ok(Made { variant: rendering.pass_through(), retained: None });
         }
@@ -152,14 +146,13 @@ impl Shared {
         &self,
         retained: Arc<Retained>,
         wanted: Geometry,
-        place: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<Variant> {
-        let memory = self.wait_for_memory(budget::render_bytes(wanted)).await?;
-        let quality = self.config.quality;
+        let (bytes, quality) = (wanted.memory_bytes(), self.config.quality);
 
-        self.run(Work::Picture, move |_, report: oneshot::Sender<_>| {
+        self.run(Work::Picture, place, bytes, move |_, held, report| {
             let rendered = retained.render(wanted, quality);
-            drop((retained, memory, place));
+            drop((retained, held));
             let _ = report.send(rendered);
         })
         .await
@@ -169,22 +162,22 @@ impl Shared {
         &self,
         rendering: Rendering,
         file: File,
-        place: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<Made> {
-        let memory = self.wait_for_memory(rendering.memory_bytes).await?;
-        let quality = self.config.quality;
+        let (bytes, quality) = (rendering.memory_bytes, self.config.quality);
         let max_bytes = self.caches.max_retained_bytes();
         let (retain, retained) = oneshot::channel();
         let pool = self.pool.clone();
 
-        let variant = self.run(Work::Picture, move |deadline, report: oneshot::Sender<_>| {
+        let variant = self.run(Work::Picture, place, bytes, move |deadline, held, report| {
+            let Held { turn, memory } = held;
             let (rendered, pixels) = match render_first(&rendering, &file, quality, deadline, &pool)
             {
                 Ok((variant, pixels)) => (Ok(variant), pixels),
                 Err(error) => (Err(error), None),
             };
             // Before the report, so that a caller who hears of it finds the place free.
-            drop(place);
+            drop(turn);
             let _ = report.send(rendered);
 
             if let Some(reduced) = pixels.and_then(|pixels| pixels.reduce_to(max_bytes)) {
@@ -194,14 +187,9 @@ impl Shared {
         });
         Ok(Made { variant: variant.await?, retained: Some(retained) })
     }
-
-    /// Waits for decode memory. Waiting as long as a whole rendering may take is too long.
-    pub(super) async fn wait_for_memory(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
-        self.limits.wait_for_memory(bytes, self.config.deadline).await
-    }
 }
 
-/// Renders the first variant of `rendering`; returns it with the pixels it was made of.
+/// Renders the first variant of `rendering`. Returns it with the pixels from which it was made.
 fn render_first(
     rendering: &Rendering,
     file: &File,

@@ -1,9 +1,9 @@
-//! Counters of where variants came from.
+//! Counts the sources of served variants.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A counter that every request may bump.
+/// A counter that every request can increment.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -17,7 +17,7 @@ impl Counter {
     }
 }
 
-/// The sources of the variants that were served since the start.
+/// The sources of the variants served since the start.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     pub(super) from_memory: Counter,

@@ -1,53 +1,53 @@
 //! Contact sheets: a page of variants in one picture.
 //!
 //! # Purpose
-//! The variants come from their caches or are made, a few at a time, so that one page takes neither all
-//! places nor all memory; then one job puts them together. A picture that is no larger than its cell is
-//! rendered in its own size. A cell that finds no place has a second turn when the others have ended.
+//! The variants come from their caches or are made, a few at a time, so that one page does not take all
+//! places or all memory. Then one job combines them. A picture that is no larger than its cell is rendered in
+//! its own size. A cell without a place is tried again after the others.
 //!
-//! A sheet's tag needs the variants, or why there are none, but no sheet: a client that has the sheet
-//! costs nothing but the look at them.
+//! A sheet's tag needs only its variants, or the reasons why they are missing. A client that already has the
+//! sheet therefore costs little.
 //!
 //! # Staleness
-//! As with variants: a sheet is cached first, and its blobs are asked for after that.
+//! Like a variant, a sheet is first cached, and then its blobs are checked.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use tokio::sync::oneshot;
 
 use super::caller::{Currency, Source};
+use super::pool::Held;
 use super::shared::{Shared, Work};
 use super::variant_engine::VariantEngine;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::sheet::{SheetGrid, SheetPlace};
+use crate::domain::file::sheet::{SheetGrid, SheetPlace};
+use crate::domain::id::OrganizationId;
 use crate::variant::cache::Lasting;
 use crate::variant::convert::FAILURE_LASTS;
-use crate::variant::pipeline::mosaic;
-use crate::variant::pipeline::refusal::is_final;
-use crate::variant::pipeline::render::Small;
+use crate::variant::pictures::{self, Small, is_final, sheet_memory};
 use crate::variant::sheet::{Sheet, SheetCell, SheetKey};
 use crate::variant::{Variant, VariantKey};
 
-/// The variants of a sheet that are under way at a time, for each thread.
+/// The number of a sheet's variants in progress, for each thread.
 const CELLS_PER_THREAD: usize = 2;
 
-/// A cell to fill: a variant and its blob, or the reason why it stays empty.
+/// A cell to fill: a variant and its blob, or the reason why the cell stays empty.
 pub type CellSource = Result<(VariantKey, Source)>;
 
 impl VariantEngine {
-    /// Returns the sheet if it is in memory: never blocks, never waits.
+    /// Returns a sheet from memory. Never blocks or waits.
     pub fn cached_sheet(&self, key: &SheetKey) -> Option<Arc<Sheet>> {
         self.shared.caches.sheet(key)
     }
 
-    /// Makes a sheet, with a cell for each of the key's files.
+    /// Makes a sheet with a cell for each of the key's files.
     ///
-    /// A picture that cannot be shown leaves its cell empty, with the reason. Errors:
-    /// [`Conflict`](crate::ErrorKind::Conflict) if a blob is no longer current (look the records up
-    /// again), [`Busy`](crate::ErrorKind::Busy), [`Internal`](crate::ErrorKind::Internal).
+    /// A picture that cannot be shown leaves its cell empty, with the reason. Returns
+    /// [`Conflict`](crate::ErrorKind::Conflict) if a blob is no longer current. In that case, look up the
+    /// records again. Can also return [`Busy`](crate::ErrorKind::Busy) and
+    /// [`Internal`](crate::ErrorKind::Internal).
     pub async fn sheet(&self, key: SheetKey, cells: Vec<CellSource>) -> Result<Arc<Sheet>> {
         if let Some(sheet) = self.cached_sheet(&key) {
             return Ok(sheet);
@@ -56,31 +56,34 @@ impl VariantEngine {
         self.shared.sheets.join(digest, move || engine.make_sheet(key, cells)).await
     }
 
-    /// Returns the tag that the sheet has or would have, without putting it together. The variants that
-    /// are not cached are made. Errors as of [`sheet`](Self::sheet).
+    /// Returns the tag of the sheet without combining pictures. Makes variants that are not cached. Errors
+    /// are those of [`sheet`](Self::sheet).
     pub async fn sheet_tag(&self, key: &SheetKey, cells: Vec<CellSource>) -> Result<String> {
         if let Some(sheet) = self.cached_sheet(key) {
             return Ok(sheet.tag.clone());
         }
-        mosaic::memory_needed(key.grid, self.shared.config.decode_memory_bytes)?;
+        sheet_memory(key.grid, self.shared.config.decode_memory_bytes)?;
         let files = self.files(cells).await?;
         Ok(self.shared.tag(key, &files))
     }
 
     async fn make_sheet(self, key: SheetKey, cells: Vec<CellSource>) -> Result<Arc<Sheet>> {
-        mosaic::memory_needed(key.grid, self.shared.config.decode_memory_bytes)?;
+        sheet_memory(key.grid, self.shared.config.decode_memory_bytes)?;
         let currencies: Vec<Currency> =
             cells.iter().flatten().map(|(_, source)| source.currency.clone()).collect();
+        // A sheet of several organizations is made on behalf of the first.
+        let organization =
+            cells.iter().flatten().next().map(|(key, _)| key.organization_id.clone());
         let files = self.files(cells).await?;
         let lasting = lasting(&files);
-        let sheet = Arc::new(self.shared.assemble(&key, files).await?);
+        let sheet = Arc::new(self.shared.assemble(&key, files, organization).await?);
         if let Some(lasting) = lasting {
             self.shared.keep_sheet(key, &sheet, lasting, &currencies).await;
         }
         Ok(sheet)
     }
 
-    /// Returns the variants' files, or why there are none.
+    /// Returns the files of the variants, or the reasons why they are missing.
     async fn files(&self, cells: Vec<CellSource>) -> Result<Vec<Result<Bytes>>> {
         let at_once = CELLS_PER_THREAD * self.shared.pool.threads();
         let all = cells.iter().cloned().map(|cell| self.clone().cell(cell));
@@ -111,12 +114,12 @@ impl VariantEngine {
     }
 }
 
-/// Tells if an error of one cell ends the whole: the client or the caller tries again.
+/// Returns true if an error of one cell fails the whole sheet, because the client or the caller tries again.
 fn ends_all(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Busy)
 }
 
-/// Tells for how long a sheet of these files shows what it should; `None` if it is not to be kept.
+/// Returns how long a sheet of these files is valid. `None` if it must not be cached.
 fn lasting(files: &[Result<Bytes>]) -> Option<Lasting> {
     // One without any picture displaces no other: it costs nothing to make.
     if files.iter().all(Result::is_err) {
@@ -137,28 +140,34 @@ fn lasting(files: &[Result<Bytes>]) -> Option<Lasting> {
 }
 
 impl Shared {
-    /// Renders a picture that is no larger than asked, in its own size.
+    /// Renders a picture that is no larger than requested, in its own size.
     async fn make_small(&self, key: &VariantKey, source: &Source) -> Result<Variant> {
-        let place = self.limits.place()?;
+        let mut place = self.pool.place(&key.organization_id)?;
         let wanted = vec![(key.size, key.fit)];
-        let (rendering, file) =
-            self.assess(source.open().await?, wanted, Small::IsRendered).await?;
+        let assessed = place
+            .keeps(async { self.assess(source.open().await?, wanted, Small::IsRendered).await });
+        let (rendering, file) = assessed.await?;
         let made = self.render_file(rendering, file, place).await?;
         Ok(made.variant)
     }
 
-    /// Returns the tag of the sheet that shows these files.
+    /// Returns the tag of the sheet with these files.
     fn tag(&self, key: &SheetKey, files: &[Result<Bytes>]) -> String {
         key.tag(self.config.quality, files.iter().map(|file| file.as_ref().err()))
     }
 
-    /// Puts the variants together, on a thread of the pool if there are any.
-    async fn assemble(&self, key: &SheetKey, files: Vec<Result<Bytes>>) -> Result<Sheet> {
+    /// Combines the variants on a thread of the pool. An empty sheet needs no thread.
+    async fn assemble(
+        &self,
+        key: &SheetKey,
+        files: Vec<Result<Bytes>>,
+        organization: Option<OrganizationId>,
+    ) -> Result<Sheet> {
         let tag = self.tag(key, &files);
-        let (webp, places) = if files.iter().any(Result::is_ok) {
-            self.put_together(key.grid, &files).await?
-        } else {
-            (mosaic::blank(key.grid), vec![None; files.len()])
+        let organization = organization.filter(|_| files.iter().any(Result::is_ok));
+        let (webp, places) = match organization {
+            Some(organization) => self.put_together(key.grid, &files, &organization).await?,
+            None => (pictures::blank_sheet(key.grid)?, vec![None; files.len()]),
         };
 
         let shown = files.into_iter().zip(places).map(|(file, place)| {
@@ -173,23 +182,23 @@ impl Shared {
         &self,
         grid: SheetGrid,
         files: &[Result<Bytes>],
+        organization: &OrganizationId,
     ) -> Result<(Bytes, Vec<Option<SheetPlace>>)> {
-        let place = self.limits.place()?;
-        let quality = self.config.quality;
-        let needed = mosaic::memory_needed(grid, self.config.decode_memory_bytes)?;
-        let memory = self.wait_for_memory(needed).await?;
+        let place = self.pool.place(organization)?;
+        let needed = sheet_memory(grid, self.config.decode_memory_bytes)?;
         let files: Vec<Option<Bytes>> =
             files.iter().map(|file| file.as_ref().ok().cloned()).collect();
 
-        self.run(Work::Sheet, move |deadline, report: oneshot::Sender<_>| {
-            let assembled = mosaic::assemble(grid, &files, quality, deadline);
-            drop((memory, place));
+        let config = self.config.clone();
+        self.run(Work::Sheet, place, needed, move |_, held: Held, report| {
+            let assembled = pictures::assemble_sheet(grid, &files, &config);
+            drop(held);
             let _ = report.send(assembled);
         })
         .await
     }
 
-    /// Caches a sheet, unless one of its blobs was replaced or purged meanwhile.
+    /// Caches a sheet, unless one of its blobs was replaced or purged in the meantime.
     async fn keep_sheet(
         &self,
         key: SheetKey,

@@ -1,13 +1,13 @@
 //! Placeholders: a few bytes for each picture, made after its first variant.
 //!
 //! # Purpose
-//! A favour like a variant in advance: in the background, behind all requests, dropped where they need
-//! the threads or the memory. The next variant of the file is another occasion. Pixels that are
-//! retained of the first variant are used where they show the whole picture; else it is decoded once
-//! more, at the smallest scale that its format has.
+//! Placeholders are optional, like variants in advance. They are made in the background after all requests,
+//! and dropped if requests need the threads or the memory. The next variant of the file tries again. If the
+//! retained pixels of the first variant show the whole picture, they are used. Otherwise the picture is
+//! decoded again, at the smallest scale of its format.
 //!
 //! # Locking
-//! One mutex around the files whose placeholder is under way, held for look-ups.
+//! One mutex protects the set of files in progress. It is held only for look-ups.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,18 +16,16 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::caller::Source;
-use super::limits::busy;
+use super::pool::busy;
 use super::shared::Shared;
 use crate::domain::error::{Error, Result};
+use crate::domain::file::record::Thumbhash;
 use crate::domain::id::FileId;
-use crate::domain::record::Thumbhash;
 use crate::tasks;
 use crate::variant::VariantKey;
-use crate::variant::pipeline::budget;
-use crate::variant::pipeline::image_file::Deadline;
-use crate::variant::pipeline::sketch::{assess_sketch, sketch_file};
+use crate::variant::pictures::{Deadline, Sketch};
 
-/// The files whose placeholder is under way.
+/// The files whose placeholders are in progress.
 #[derive(Default)]
 pub(super) struct Sketching(Arc<Mutex<HashSet<FileId>>>);
 
@@ -38,7 +36,7 @@ struct Turn {
 }
 
 impl Sketching {
-    /// Begins the work on a file; `None` if it is under way.
+    /// Begins the work on a file. `None` if it is already in progress.
     fn begin(&self, file_id: FileId) -> Option<Turn> {
         let is_new = self.0.lock().insert(file_id);
         is_new.then(|| Turn { under_way: Arc::clone(&self.0), file_id })
@@ -59,8 +57,9 @@ impl Shared {
         }
         let Some(turn) = self.sketching.begin(key.file_id) else { return };
 
+        let organization = key.organization_id.clone();
         let (shared, key, source) = (Arc::clone(self), key.clone(), source.clone());
-        self.eager.push(Box::pin(async move {
+        let sketch = Box::pin(async move {
             match shared.sketch(&key, &source).await {
                 Ok(thumbhash) => source.note(thumbhash).await,
                 Err(error) => {
@@ -68,33 +67,33 @@ impl Shared {
                 }
             }
             drop(turn);
-        }));
+        });
+        self.eager.push(&organization, sketch);
     }
 
     async fn sketch(&self, key: &VariantKey, source: &Source) -> Result<Thumbhash> {
         if let Some(retained) = self.caches.retained(key)
             && let Some(wanted) = retained.plan_sketch()
         {
-            let bytes = budget::render_bytes(wanted);
+            let bytes = wanted.memory_bytes();
             return self.when_idle(bytes, move |_| retained.sketch(wanted)).await;
         }
 
         let (file, config) = (source.open().await?, self.config.clone());
         let assessed =
-            tasks::blocking(move || assess_sketch(&file, &config).map(|planned| (planned, file)));
+            tasks::blocking(move || Sketch::assess(&file, &config).map(|planned| (planned, file)));
         let (planned, file) =
             assessed.await.map_err(|error| Error::internal("reading a header", error))??;
-        self.when_idle(planned.memory_bytes, move |deadline| sketch_file(&planned, &file, deadline))
-            .await
+        self.when_idle(planned.memory_bytes, move |deadline| planned.make(&file, deadline)).await
     }
 
-    /// Runs `work` on the pool when no request needs the thread; [`busy`] if the memory is not free.
+    /// Runs `work` on the pool when no request needs the thread. [`busy`] if the memory is not free.
     async fn when_idle<T: Send + 'static>(
         &self,
         memory_bytes: u64,
         work: impl FnOnce(Deadline) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let memory = self.limits.memory_if_free(memory_bytes).ok_or_else(busy)?;
+        let memory = self.pool.memory_if_free(memory_bytes).ok_or_else(busy)?;
         let deadline = self.config.deadline;
         let (report, outcome) = oneshot::channel();
 

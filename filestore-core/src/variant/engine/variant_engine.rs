@@ -10,17 +10,20 @@ use super::shared::Shared;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::Result;
 use crate::domain::id::FileId;
-use crate::domain::load::VariantLoad;
+use crate::domain::report::load::VariantLoad;
 use crate::variant::cache::CacheReport;
 use crate::variant::key::DigestedKey;
 use crate::variant::{Motion, Variant, VariantKey};
 
-/// Makes variants and keeps them. A handle: clones share everything.
+/// Makes and caches variants. This is a handle, and all clones share one engine.
 ///
 /// ```
+/// # #[cfg(feature = "internals")]
+/// # mod example {
 /// use std::fs::File;
-/// use filestore_core::domain::{clock::Timestamp, config::VariantConfig, id::{FileId, Sha256}};
-/// use filestore_core::variant::{Fit, Motion, Source, VariantEngine, VariantKey, VariantSize};
+/// use filestore_core::config::VariantConfig;
+/// use filestore_core::{FileId, Sha256, Timestamp};
+/// use filestore_core::internals::variant::{Fit, Motion, Source, VariantEngine, VariantKey, VariantSize};
 /// # use filestore_core::Result;
 ///
 /// # async fn example(cache: &std::path::Path) -> Result<()> {
@@ -40,6 +43,7 @@ use crate::variant::{Motion, Variant, VariantKey};
 /// # drop(variant);
 /// # Ok(())
 /// # }
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct VariantEngine {
@@ -47,16 +51,14 @@ pub struct VariantEngine {
 }
 
 impl VariantEngine {
-    /// Starts the threads and opens the cache in `cache_dir`, which belongs to this engine alone
-    /// and is made if it is not there. The cache is counted, and cut to its budget, in the
-    /// background.
+    /// Starts the threads, and opens the cache in `cache_dir`. The directory belongs only to this engine, and
+    /// is created if necessary. The cache is counted and reduced to its budget in the background.
     pub fn open(cache_dir: &Path, config: VariantConfig) -> Result<Self> {
         Self::open_beside(cache_dir, config, || true)
     }
 
-    /// Opens an engine, as [`open`](Self::open) does, on a disk that others need more: while
-    /// `has_room` says no, variants are made and kept in memory, but not written. `has_room` may
-    /// block.
+    /// Opens an engine like [`open`](Self::open), on a shared disk. While `has_room` returns false, variants
+    /// are kept only in memory. `has_room` can block.
     pub fn open_beside(
         cache_dir: &Path,
         config: VariantConfig,
@@ -66,7 +68,7 @@ impl VariantEngine {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Returns the variant if it is in memory: never blocks, never waits.
+    /// Returns a variant from memory. Never blocks or waits.
     pub fn cached(&self, key: &VariantKey) -> Option<Variant> {
         let found = self.shared.caches.in_memory(key);
         if found.is_some() {
@@ -75,7 +77,7 @@ impl VariantEngine {
         found
     }
 
-    /// Returns a file of the variant and its length, if it is in memory and asked for often: never waits.
+    /// Returns a file with the variant and its length, if it is in memory and requested often. Never waits.
     pub fn cached_file(&self, key: &VariantKey) -> Option<(Arc<File>, u64)> {
         let found = self.shared.caches.file_in_memory(key);
         if found.is_some() {
@@ -84,18 +86,17 @@ impl VariantEngine {
         found
     }
 
-    /// Returns the variant, from memory or disk, else made now.
+    /// Returns the variant from memory or disk, or makes the variant now.
     ///
-    /// `source` is the blob of `key`. It is opened only if something must be made, and asked if it is
-    /// current before the work and around publishing its result. Both may happen, and the work goes
-    /// on, after this future is dropped; callers with the same key at the same time share one outcome.
+    /// `source` is the blob of `key`. The engine opens it only if the variant must be made. The engine asks
+    /// if the blob is still current before the work, and around publishing the result. The work can continue
+    /// after this future is dropped. Concurrent callers with the same key share one result.
     ///
-    /// Errors: [`NotAnImage`](crate::ErrorKind::NotAnImage),
-    /// [`CorruptImage`](crate::ErrorKind::CorruptImage),
-    /// [`ImageTooLarge`](crate::ErrorKind::ImageTooLarge) (also for pictures that take longer than
-    /// the deadline), [`Busy`](crate::ErrorKind::Busy) with a retry time,
-    /// [`Conflict`](crate::ErrorKind::Conflict) if the blob is no longer current before the work
-    /// begins (look the record up again), the error of opening the blob, and
+    /// Returns [`NotAnImage`](crate::ErrorKind::NotAnImage), [`CorruptImage`](crate::ErrorKind::CorruptImage)
+    /// or [`ImageTooLarge`](crate::ErrorKind::ImageTooLarge) if the picture is at fault. A picture that
+    /// exceeds the deadline is also too large. Returns [`Busy`](crate::ErrorKind::Busy) with a retry time.
+    /// Returns [`Conflict`](crate::ErrorKind::Conflict) if the blob is no longer current before the work
+    /// begins. In that case, look up the record again. Can also return the error of opening the blob, and
     /// [`Internal`](crate::ErrorKind::Internal).
     pub async fn get(&self, key: VariantKey, source: Source) -> Result<Variant> {
         if let Some(variant) = self.cached(&key) {
@@ -121,34 +122,34 @@ impl VariantEngine {
 
     /// Removes every variant of a file from memory and disk.
     ///
-    /// To be called after the file's record has changed, so that work under way does not bring one
-    /// back. `Ok` means that none is left. An entry that the disk refuses to remove is never
-    /// served, since no key leads to it.
+    /// Call it after the file's record has changed, so that running work does not restore a variant. `Ok`
+    /// means that none is left. An entry that the disk refuses to remove is never served, because no key
+    /// refers to it.
     pub async fn remove_file(&self, file_id: FileId) -> Result<()> {
         self.shared.caches.remove_file(file_id).await
     }
 
-    /// Lists the parts of the cache on the disk, in their order.
+    /// Lists the folders of the disk cache, in order.
     pub async fn cached_shards(&self) -> Vec<String> {
         self.shared.caches.shards().await
     }
 
-    /// Lists the files that have variants in a part of the cache on the disk.
+    /// Lists the files with variants in a folder of the disk cache.
     pub async fn cached_files(&self, shard: String) -> Vec<FileId> {
         self.shared.caches.files_in(shard).await
     }
 
-    /// Tells whether a file has variants on the disk.
+    /// Returns true if a file has variants on disk.
     pub async fn has_cached(&self, file_id: FileId) -> bool {
         self.shared.caches.has_file(file_id).await
     }
 
-    /// Counts a file's variants on the disk that cannot be read, which are never served.
+    /// Counts a file's unreadable variants on disk. Such variants are never served.
     pub async fn bad_cached(&self, file_id: FileId) -> u64 {
         self.shared.caches.bad_entries(file_id).await
     }
 
-    /// Returns what is known of queues and caches without looking at the disk.
+    /// Returns the known state of queues and caches, without reading the disk.
     pub fn load(&self) -> VariantLoad {
         let PoolLoad { tasks, busy_threads, threads } = self.shared.pool.load();
         let served = &self.shared.served;
@@ -177,7 +178,7 @@ impl VariantEngine {
         }
     }
 
-    /// Removes every variant of every file; a later request makes its variant again.
+    /// Removes all variants of all files. Later requests make them again.
     pub async fn prune(&self) -> CacheReport {
         let removed = self.shared.caches.clear().await;
         CacheReport { removed, ..self.report().await }

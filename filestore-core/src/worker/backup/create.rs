@@ -1,4 +1,4 @@
-//! Making a snapshot.
+//! Creates a snapshot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,74 +7,74 @@ use futures_util::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+use super::destination;
 use super::gather::{Content, Gathered, Gathering, Outcome};
 use super::vouching::Vouching;
 use super::{BATCH, Backups, batches_at_once, note_fault};
 use crate::FileStore;
-use crate::domain::backup::{BackupOptions, BackupReport, SnapshotBytes, SnapshotInfo};
 use crate::domain::config::BackupPlace;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::SnapshotId;
+use crate::domain::report::backup::{BackupOptions, BackupReport, SnapshotBytes, SnapshotInfo};
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
 use crate::storage::backup::{
     Destination, Draft, Manifest, ManifestWriter, RunKind, Stored, blocking,
 };
 use crate::tasks;
-use crate::worker::lane::{LEASE, while_renewing};
-use crate::worker::progress::Progress;
+use crate::tasks::step::{Step, reached};
+use crate::worker::running::lane::{LEASE, while_renewing};
+use crate::worker::running::progress::Progress;
 
 const BACKING_UP: &str = "taking a snapshot";
 
-/// Batches that wait to be dealt with.
+/// The number of batches that wait to be processed.
 const BATCHES_AHEAD: usize = 4;
 
-impl FileStore {
-    /// Takes a snapshot; see [`Admin::backup`](crate::worker::Admin::backup).
-    pub(in crate::worker) async fn back_up(
-        &self,
-        backups: &Backups,
-        options: BackupOptions,
-        progress: Arc<dyn Progress>,
-    ) -> Result<BackupReport> {
-        let id = SnapshotId::generate(self.inner().now());
-        let claimed = backups.claim(id, RunKind::Create).await?;
-        let made = self.make_snapshot(&claimed, id, options, progress).await;
-        claimed.release().await;
-        made
-    }
-
-    async fn make_snapshot(
-        &self,
-        destination: &Arc<dyn Destination>,
-        id: SnapshotId,
-        options: BackupOptions,
-        progress: Arc<dyn Progress>,
-    ) -> Result<BackupReport> {
-        if options.bytes == SnapshotBytes::HardLinked
-            && let BackupPlace::Provider(_) = destination.place()
-        {
-            let message = "a snapshot at a provider cannot share files with the data directory";
-            return Err(Error::invalid("hard_links", message));
-        }
-        self.note_destination(&**destination).await?;
-
-        let hold = Hold::take(self, id).await?;
-        let run = Run { store: self, destination, options, hold: &hold };
-        let made = while_renewing(run.make(id, progress), || hold.renew()).await;
-
-        // One that is not released ends with its lease.
-        if let Err(error) = hold.release().await {
-            tracing::warn!(error = %error.chain(), "the hold of a snapshot ends with its lease");
-        }
-        made
-    }
+/// Takes a snapshot. See [`Admin::backup`](crate::worker::Admin::backup).
+pub(in crate::worker) async fn create(
+    store: &FileStore,
+    backups: &Backups,
+    options: BackupOptions,
+    progress: Arc<dyn Progress>,
+) -> Result<BackupReport> {
+    let id = SnapshotId::generate(store.inner().now());
+    let claimed = backups.claim(id, RunKind::Create).await?;
+    let made = make_snapshot(store, &claimed, id, options, progress).await;
+    claimed.release().await;
+    made
 }
 
-/// Keeps what the snapshot names from being removed.
+async fn make_snapshot(
+    store: &FileStore,
+    destination: &Arc<dyn Destination>,
+    id: SnapshotId,
+    options: BackupOptions,
+    progress: Arc<dyn Progress>,
+) -> Result<BackupReport> {
+    if options.bytes == SnapshotBytes::HardLinked
+        && let BackupPlace::Provider(_) = destination.place()
+    {
+        let message = "a snapshot at a provider cannot share files with the data directory";
+        return Err(Error::invalid("hard_links", message));
+    }
+    destination::note(store, &**destination).await?;
+
+    let hold = Hold::take(store, id).await?;
+    let run = Run { store, destination, options, hold: &hold };
+    let made = while_renewing(run.make(id, progress), || hold.renew()).await;
+
+    // One that is not released ends with its lease.
+    if let Err(error) = hold.release().await {
+        tracing::warn!(error = %error.chain(), "the hold of a snapshot ends with its lease");
+    }
+    made
+}
+
+/// A hold that keeps the bytes in the snapshot from being removed.
 struct Hold<'a> {
     store: &'a FileStore,
     name: String,
-    /// True once it was found to have ended.
+    /// True once the hold was found to have ended.
     is_lost: AtomicBool,
     is_released: AtomicBool,
 }
@@ -83,6 +83,7 @@ impl<'a> Hold<'a> {
     async fn take(store: &'a FileStore, id: SnapshotId) -> Result<Self> {
         let (name, now) = (id.to_string(), store.inner().now());
         store.inner().metadata.take_hold(&name, now, now.plus(LEASE)).await?;
+        reached(Step::HoldTaken);
         Ok(Self { store, name, is_lost: AtomicBool::default(), is_released: AtomicBool::default() })
     }
 
@@ -94,17 +95,19 @@ impl<'a> Hold<'a> {
 
     async fn renewed(&self) -> Result<()> {
         let (metadata, now) = (&self.store.inner().metadata, self.store.inner().now());
-        if !metadata.renew_hold(&self.name, now, now.plus(LEASE)).await? {
+        // By the clock of another server, which removes what is not held, it may have ended before.
+        let latest = now.plus(metadata.company().clocks_apart());
+        if !metadata.renew_hold(&self.name, latest, now.plus(LEASE)).await? {
             self.is_lost.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Makes sure that the hold has lasted until now.
+    /// Checks that the hold is still valid.
     async fn confirm(&self) -> Result<()> {
         self.renewed().await?;
         if self.is_lost.load(Ordering::Relaxed) {
-            let message = "the snapshot was paused for so long that what it names may have been removed: take it again";
+            let message = "the snapshot paused longer than its lease, and its contents might be removed: take the snapshot again";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         Ok(())
@@ -117,7 +120,7 @@ impl<'a> Hold<'a> {
 }
 
 impl Drop for Hold<'_> {
-    /// Releases the hold of a run that was cancelled; without a runtime it ends with its lease.
+    /// Releases the hold of a cancelled run. Without a runtime, the hold ends with its lease.
     fn drop(&mut self) {
         if self.is_released.load(Ordering::Relaxed) || Handle::try_current().is_err() {
             return;
@@ -154,11 +157,12 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// Copies the database and begins the manifest; returns also how many records the snapshot names.
+    /// Copies the database and begins the manifest. Also returns the number of records in the snapshot.
     async fn begin(&self, draft: &Arc<Draft>) -> Result<(ManifestWriter, u64)> {
         let metadata = &self.store.inner().metadata;
         let created_at = self.store.inner().now();
         metadata.snapshot_to(&draft.database).await?;
+        reached(Step::RecordsCopied);
 
         let copied = Arc::clone(draft);
         let (last_row, files) = blocking(BACKING_UP, move || {
@@ -179,7 +183,7 @@ impl Run<'_> {
         Ok((manifest, files))
     }
 
-    /// Gathers all contents, several batches at a time, and writes them into the manifest in order.
+    /// Gathers all contents, several batches at a time, and writes them to the manifest in order.
     async fn gather(
         &self,
         draft: &Arc<Draft>,
@@ -219,7 +223,8 @@ impl Run<'_> {
         Ok(manifest)
     }
 
-    /// Opens the manifest of the newest finished snapshot. One that cannot be read is counted on for nothing.
+    /// Opens the manifest of the newest finished snapshot. If the manifest cannot be read, the run does not
+    /// use it.
     async fn newest(&self) -> Result<Option<Manifest>> {
         let Some(id) = self.destination.snapshots().await?.into_iter().next_back() else {
             return Ok(None);
@@ -231,7 +236,7 @@ impl Run<'_> {
     }
 }
 
-/// Counts what became of a batch.
+/// Adds the results of a batch to the report.
 fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress) {
     for Gathered { content, outcome } in batch {
         progress.advance(content.records);
@@ -245,15 +250,15 @@ fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress)
             Outcome::Elsewhere => {}
             Outcome::Damaged(problem) => {
                 let file_id = content.first().file_id;
-                tracing::error!(%file_id, problem = problem.as_str(), "a snapshot has not the bytes of a file");
+                tracing::error!(%file_id, problem = problem.as_str(), "a snapshot lacks the bytes of a file");
                 note_fault(&mut report.faults, content.expected, Some(file_id), problem);
             }
         }
     }
 }
 
-/// Sends all contents that the snapshot names, in the order of their digests; returns how many records
-/// cannot be read. Blocks; ends early if nobody receives them any more.
+/// Sends all contents that the snapshot names, in the order of their digests. Returns the number of
+/// unreadable records. Blocks. Ends early if the receiver is gone.
 fn name_contents(
     newest: Option<Manifest>,
     draft: &Draft,
@@ -272,21 +277,21 @@ fn name_contents(
         naming.add(bytes, vouched)
     })?;
     if damaged > 0 {
-        tracing::error!(damaged, "a snapshot has not the bytes of files whose records are damaged");
+        tracing::error!(damaged, "a snapshot lacks the bytes of files with damaged records");
     }
     naming.send()?;
     Ok(damaged)
 }
 
-/// Contents on their way to being gathered.
+/// A sender of contents in batches.
 struct Naming<'a> {
     batch: Vec<Content>,
     sender: &'a mpsc::Sender<Vec<Content>>,
 }
 
 impl Naming<'_> {
-    /// Adds a content that the one before is not: a full batch is sent now, as no record of its last
-    /// content follows any more.
+    /// Adds a content that differs from the previous one. Sends a full batch now, because all records of its
+    /// last content are known.
     fn add(&mut self, bytes: NamedBytes, vouched: Option<Stored>) -> Result<()> {
         if self.batch.len() == BATCH {
             self.send()?;

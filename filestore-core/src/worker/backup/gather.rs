@@ -1,18 +1,19 @@
-//! Gathering: each content that a snapshot names, brought to its destination.
+//! Gathering: brings each content of a snapshot to the destination.
 //!
-//! A content that the newest finished snapshot holds is counted on by its size alone: that snapshot
-//! made it durable. Anything else that lies there already was left by a run that broke off, and is read
-//! first. In a directory a content that is a second name of a file of the store, left by a snapshot of hard links, is
-//! replaced by a copy unless this snapshot is one of hard links too. A content that the store does not
-//! have, or has with other bytes, is noted as damaged and keeps no other from being gathered; a provider
-//! that does not answer ends the run.
+//! If the newest finished snapshot contains a content, only its size is compared, because that snapshot made
+//! it durable. All other existing contents are leftovers of an interrupted run, and are read first. In a
+//! directory, a content can be a second name of a stored file, from a snapshot with hard links. Such a second
+//! name is replaced by a copy, unless this snapshot also uses hard links.
+//!
+//! If the store does not have a content, or has wrong bytes, the content is recorded as damaged, and
+//! gathering continues. If a provider does not answer, the run ends.
 
 use std::sync::Arc;
 
 use super::expected;
 use crate::FileStore;
-use crate::domain::backup::{BackupOptions, BlobProblem, SnapshotClouds};
 use crate::domain::error::{ErrorKind, Result};
+use crate::domain::report::backup::{BackupOptions, BlobProblem, SnapshotClouds};
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
 use crate::storage::backup::{
     Copying, Destination, Draft, Entry, EntryKind, Found, FoundHow, OnDisk, Stored, Wanted,
@@ -21,19 +22,19 @@ use crate::storage::backup::{
 
 const GATHERING: &str = "copying into a snapshot";
 
-/// Records of one content on the service's own disk, and at providers, that are in memory at once. Millions
-/// of files may be equal.
+/// The maximum number of records of one content in memory, on the local disk and at providers. Millions of
+/// files can have the same content.
 const SOURCES: usize = 16;
 
-/// One content, with the records that have it.
+/// A content, with the records that refer to it.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) expected: Copying,
-    /// The first of the records; never empty.
+    /// The first of the records. Never empty.
     sources: Vec<NamedBytes>,
     /// The number of all records.
     pub(super) records: u64,
-    /// The content as the newest finished snapshot has it.
+    /// The content as recorded by the newest finished snapshot.
     vouched: Option<Stored>,
 }
 
@@ -44,7 +45,7 @@ impl Content {
         Self { expected, sources: vec![record], records: 1, vouched }
     }
 
-    /// Adds another record that has the content.
+    /// Adds another record with this content.
     pub(super) fn add(&mut self, record: NamedBytes) {
         self.records += 1;
         let is_local = record.provider.is_local();
@@ -54,19 +55,19 @@ impl Content {
         }
     }
 
-    /// Returns where the service's own disk may have the content.
+    /// Returns the places on the local disk that can have the content.
     fn on_disk(&self) -> OnDisk {
         let local = self.sources.iter().filter(|source| source.provider.is_local());
         OnDisk { expected: self.expected, keys: local.map(|source| source.key.clone()).collect() }
     }
 
-    /// Returns the record that stands for all.
+    /// Returns the record that represents all records.
     pub(super) fn first(&self) -> &NamedBytes {
         self.sources.first().expect("a content has a record")
     }
 }
 
-/// A content that was dealt with.
+/// A content after it was processed.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub(super) content: Content,
@@ -75,11 +76,11 @@ pub(super) struct Gathered {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was copied or linked by this run.
+    /// This run copied or linked it.
     Copied(Stored),
-    /// It was there.
+    /// The content was already there.
     Reused(Stored),
-    /// It is at a provider and stays there.
+    /// The content is at a provider and stays there.
     Elsewhere,
     /// The store does not have it.
     Damaged(BlobProblem),
@@ -92,7 +93,7 @@ impl Outcome {
 }
 
 impl Gathered {
-    /// Returns the line of the manifest.
+    /// Returns the content's line of the manifest.
     pub(super) fn entry(&self) -> Entry {
         let Copying { sha256, size_bytes } = self.content.expected;
         let kind = match self.outcome {
@@ -116,7 +117,7 @@ impl From<Found> for Outcome {
     }
 }
 
-/// One run, shared by its batches.
+/// A run, shared by its batches.
 pub(super) struct Gathering {
     pub(super) store: FileStore,
     pub(super) draft: Arc<Draft>,
@@ -125,7 +126,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// Brings the contents of a batch to the destination; the outcomes are in their order.
+    /// Brings the contents of a batch to the destination. Results have the order of the batch.
     pub(super) async fn gather(self: Arc<Self>, batch: Vec<Content>) -> Result<Vec<Gathered>> {
         let mut gathered = Vec::with_capacity(batch.len());
         for Gathered { content, mut outcome } in self.gather_all(batch).await? {
@@ -138,7 +139,7 @@ impl Gathering {
         Ok(gathered)
     }
 
-    /// Brings contents from the records that are in memory.
+    /// Brings contents from the records in memory.
     async fn gather_all(&self, batch: Vec<Content>) -> Result<Vec<Gathered>> {
         let near = self.gather_near(&batch).await?;
         let mut gathered = Vec::with_capacity(batch.len());
@@ -152,8 +153,8 @@ impl Gathering {
         Ok(gathered)
     }
 
-    /// Deals with all that needs no provider: what is at the destination already, then what the service's own
-    /// disk has. The outcome is open where neither was to be expected to have a content.
+    /// Processes all contents without a provider: first contents at the destination, then contents on the
+    /// local disk. The result is `None` for a content that is not expected in either place.
     async fn gather_near(&self, batch: &[Content]) -> Result<Vec<Option<Outcome>>> {
         let bytes = self.options.bytes;
         let wanted = batch
@@ -180,7 +181,7 @@ impl Gathering {
         Ok(outcomes)
     }
 
-    /// Tells what became of a content, unless a provider is to be asked for it.
+    /// Returns the outcome of a content, unless a provider must be asked for it.
     fn conclude(&self, content: &Content, near: Option<Outcome>) -> Option<Outcome> {
         if near.is_some_and(|outcome| !outcome.is_damaged()) {
             return near;
@@ -198,8 +199,8 @@ impl Gathering {
         }
     }
 
-    /// Asks all records that have a content, page by page, after the first of them had it not: `without`
-    /// is the outcome if none has it. Each page reads the database on from the one before.
+    /// Asks all records of a content, page by page, after its first records failed. `without` is the outcome
+    /// if no record has it. Each page continues after the previous page.
     async fn gather_from_any(&self, expected: Copying, without: Outcome) -> Result<Outcome> {
         let mut after = None;
         loop {
@@ -249,10 +250,10 @@ impl Gathering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::clock::Timestamp;
+    use crate::domain::file::path::BlobKey;
     use crate::domain::id::{BlobId, FileId, Sha256};
-    use crate::domain::path::BlobKey;
     use crate::domain::provider::ProviderCode;
+    use crate::domain::time::clock::Timestamp;
 
     fn record(provider: ProviderCode) -> NamedBytes {
         let now = Timestamp::now();

@@ -1,4 +1,4 @@
-//! Restoring a whole store.
+//! Restores a whole store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,89 +7,123 @@ use futures_util::{StreamExt, stream};
 use sha2::Digest;
 use tokio::sync::mpsc;
 
+use super::elsewhere::Records;
 use super::vouching::Vouching;
 use super::{BATCH, batches_at_once, expected, note_fault};
-use crate::domain::backup::{BlobProblem, RestoreReport, RestoredAs};
-use crate::domain::clock::Clock;
+use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256, SnapshotId, StoreId};
-use crate::domain::provider::ProviderConfig;
-use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase, prepare_restored};
+use crate::domain::report::backup::{
+    BlobProblem, RestoreOptions, RestoreReport, RestoredAs, RestoredKeys,
+};
+use crate::domain::time::clock::{Clock, Timestamp};
+use crate::metadata::sqlite::{GoodAccess, NamedBytes, SnapshotDatabase, prepare_restored};
 use crate::storage::backup::{Destination, Manifest, RestoredDirectory, Stored, blocking};
 use crate::storage::{BlobStore, ProviderRegistry};
 use crate::tasks;
-use crate::worker::progress::Progress;
-use crate::worker::run::Run;
+use crate::worker::running::progress::Progress;
+use crate::worker::running::run::Run;
 
 const RESTORING: &str = "restoring a snapshot";
 
-/// One run, shared by its batches.
+/// A run, shared by its batches.
 struct Restoring {
     destination: Arc<dyn Destination>,
     target: Arc<RestoredDirectory>,
-    restored_as: RestoredAs,
+    options: RestoreOptions,
     providers: ProviderRegistry,
 }
 
-/// The outcome for a file.
+/// The result for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// Its bytes are in the directory.
+    /// The file's bytes are in the directory.
     Restored,
-    /// They are, and were at a provider.
+    /// The file's bytes are in the directory, and were at a provider.
     Localized,
-    /// They are at their provider.
+    /// The file's bytes are at their provider.
     Left,
     Failed(BlobProblem),
 }
 
-/// Restores all of the snapshot; see [`Backups::restore`](super::Backups::restore).
+/// Restores the whole snapshot. See [`Backups::restore`](super::Backups::restore).
 pub(super) fn restore<'a>(
     destination: &'a Arc<dyn Destination>,
     id: SnapshotId,
     into: PathBuf,
-    restored_as: RestoredAs,
-    providers: &'a [ProviderConfig],
+    options: RestoreOptions,
+    config: &'a StoreConfig,
     progress: Arc<dyn Progress>,
 ) -> Run<'a, RestoreReport> {
-    Box::pin(restore_all(destination, id, into, restored_as, providers, progress))
+    Box::pin(restore_all(destination, id, into, options, config, progress))
 }
 
 async fn restore_all(
     destination: &Arc<dyn Destination>,
     id: SnapshotId,
     into: PathBuf,
-    restored_as: RestoredAs,
-    providers: &[ProviderConfig],
+    options: RestoreOptions,
+    config: &StoreConfig,
     progress: Arc<dyn Progress>,
 ) -> Result<RestoreReport> {
-    let providers = ProviderRegistry::open(providers)?;
-    let (target, files) = begin(&**destination, id, into).await?;
+    let providers = ProviderRegistry::open(&config.providers)?;
+    let fresh = StoreId::generate(Clock::system().now());
+    let target = blocking(RESTORING, move || RestoredDirectory::begin(&into, id, fresh)).await?;
+    let (target, records) = reserve(&**destination, id, target, options, config).await?;
+    let (target, taken_at, files) = begin(&**destination, id, target).await?;
     progress.accepted();
     progress.start(Some(files));
 
     let destination = Arc::clone(destination);
-    let run = Arc::new(Restoring { destination, target: Arc::new(target), restored_as, providers });
+    let run = Arc::new(Restoring { destination, target: Arc::new(target), options, providers });
     let mut report = RestoreReport::default();
     let localized = run.restore_files(id, &mut report, &*progress).await?;
 
     let run = Arc::into_inner(run).expect("all batches have ended");
-    blocking(RESTORING, move || {
+    let preparing = blocking(RESTORING, move || {
         let target = Arc::into_inner(run.target).expect("nothing is restored any more");
-        let copy_id = StoreId::generate(Clock::system().now());
-        prepare_restored(&target.database(), restored_as, copy_id, &localized)?;
-        target.finish()
-    })
-    .await?;
+        let (database, now) = (target.database(), Clock::system().now());
+        let good = prepare_restored(&database, options, target.copy_id(), &localized, now)?;
+        Ok((target, good))
+    });
+    let (target, GoodAccess { keys, secrets }) = preparing.await?;
+    records.finish(target).await?;
+    report.keys = Some(RestoredKeys { taken_at, keys, secrets, access: options.access });
     Ok(report)
 }
 
-/// Copies the database, which must be as it was written; returns also how many files there are.
+/// Prepares the place of the records, before anything is restored. If it is refused, the directory is as it was.
+async fn reserve(
+    destination: &dyn Destination,
+    id: SnapshotId,
+    target: RestoredDirectory,
+    options: RestoreOptions,
+    config: &StoreConfig,
+) -> Result<(RestoredDirectory, Records)> {
+    let reserving = async {
+        let store = match options.restored_as {
+            RestoredAs::Copy => target.copy_id(),
+            RestoredAs::Original => destination.manifest(id).await?.info().store,
+        };
+        Records::reserve(config, store, target.has_retired()).await
+    };
+    let reserved = reserving.await;
+    match reserved {
+        Ok(records) => Ok((target, records)),
+        Err(refused) => {
+            blocking(RESTORING, move || target.give_up()).await?;
+            Err(refused)
+        }
+    }
+}
+
+/// Copies the database, which must be as it was written; returns also of which instant it is, and how many files
+/// there are.
 async fn begin(
     destination: &dyn Destination,
     id: SnapshotId,
-    into: PathBuf,
-) -> Result<(RestoredDirectory, u64)> {
+    target: RestoredDirectory,
+) -> Result<(RestoredDirectory, Timestamp, u64)> {
     let damaged = |what: &str| {
         let message =
             format!("the snapshot's copy of the database is {what}: restore another snapshot");
@@ -98,20 +132,20 @@ async fn begin(
     let manifest = destination.manifest(id).await?;
     let opened = destination.open_database(id).await?.ok_or_else(|| damaged("missing"))?;
 
-    let target = blocking(RESTORING, move || RestoredDirectory::begin(&into, id)).await?;
     let copied = target.take_database(opened).await?;
     if copied != expected(manifest.database_sha256(), manifest.info().database_bytes) {
         return Err(damaged("damaged"));
     }
+    let taken_at = manifest.info().created_at;
     blocking(RESTORING, move || {
-        let files = SnapshotDatabase::open(&target.database())?.count()?;
-        Ok((target, files))
+        let files = SnapshotDatabase::open_foreign(&target.database())?.count()?;
+        Ok((target, taken_at, files))
     })
     .await
 }
 
 impl Restoring {
-    /// Restores the bytes of all files; returns those that are on the disk now and were at providers.
+    /// Restores the bytes of all files. Returns the files that are now on the disk and were at providers.
     async fn restore_files(
         self: &Arc<Self>,
         id: SnapshotId,
@@ -152,7 +186,7 @@ impl Restoring {
         let mut done = Vec::with_capacity(batch.len());
         let mut from_snapshot = Vec::with_capacity(batch.len());
         for (file, stored) in batch {
-            if !file.provider.is_local() && self.restored_as == RestoredAs::Original {
+            if !file.provider.is_local() && self.options.restored_as == RestoredAs::Original {
                 match self.compare_at_provider(&file).await {
                     Ok(true) => done.push((file, Outcome::Left)),
                     Ok(false) => from_snapshot.push((file, stored)),
@@ -170,7 +204,7 @@ impl Restoring {
         Ok(done)
     }
 
-    /// Reads a file at its provider; false if the bytes are not there, or others.
+    /// Reads a file at its provider. Returns false if the bytes are missing or wrong.
     async fn compare_at_provider(&self, file: &NamedBytes) -> Result<bool> {
         let cloud = self.providers.cloud(&file.provider)?;
         let Some(read) = cloud.read_to_copy(&file.key, file.size_bytes).await? else {
@@ -226,8 +260,8 @@ fn count(report: &mut RestoreReport, file: &NamedBytes, outcome: Outcome, progre
 /// A file of a snapshot, and its content if the manifest has it.
 type Named = (NamedBytes, Option<Stored>);
 
-/// Sends the files that the snapshot names; returns how many records cannot be read. Blocks; ends early
-/// if nobody receives them any more.
+/// Sends the files that the snapshot names. Returns the number of unreadable records. Blocks. Ends early if
+/// the receiver is gone.
 fn name_files(
     manifest: Manifest,
     target: &RestoredDirectory,
@@ -246,13 +280,13 @@ fn name_files(
     })?;
 
     if damaged > 0 {
-        tracing::error!(damaged, "files whose records are damaged are not restored");
+        tracing::error!(damaged, "files with damaged records are not restored");
     }
     sender.blocking_send(batch).map_err(|_| broke_off())?;
     Ok(damaged)
 }
 
-/// Makes the error of a restore whose other half is gone.
+/// Returns the error for a restore whose other task is gone.
 pub(super) fn broke_off() -> Error {
     Error::new(ErrorKind::Conflict, "the restore broke off")
 }

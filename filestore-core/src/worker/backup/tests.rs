@@ -5,21 +5,25 @@ use std::time::Duration;
 
 use super::*;
 use crate::FileStore;
-use crate::domain::backup::{
-    BackupOptions, BackupReport, Selection, SnapshotBytes, SnapshotClouds,
-};
-use crate::domain::binding::NewBinding;
+use crate::domain::access::key::{KeyScope, NewKey};
+use crate::domain::access::scope::Scope;
 use crate::domain::config::{BackupDestination, StoreConfig};
 use crate::domain::error::ErrorKind;
-use crate::domain::key::{KeyScope, NewKey};
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
-use crate::domain::status::Location;
-use crate::service::{Change, GivenName, NewBatch, NewUpload, Replacement};
-use crate::worker::progress::NoProgress;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::Location;
+use crate::domain::provider::binding::NewBinding;
+use crate::domain::report::backup::{
+    BackupOptions, BackupReport, RestoredAs, Selection, SnapshotBytes, SnapshotClouds,
+};
+use crate::service::{GivenName, NewBatch, NewUpload};
+use crate::worker::running::progress::NoProgress;
 
+mod access;
 mod at_provider;
+mod last;
 mod providers;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 /// A store with a provider beside it, which organization 7 writes through to.
 struct House {
@@ -84,7 +88,11 @@ fn providers(home: &Path) -> Vec<ProviderConfig> {
 }
 
 async fn open(home: &Path, name: &str) -> FileStore {
-    let config = StoreConfig { providers: providers(home), ..StoreConfig::default() };
+    let config = StoreConfig {
+        providers: providers(home),
+        purge_grace: Duration::ZERO,
+        ..StoreConfig::default()
+    };
     FileStore::builder(home.join(name)).config(config).open().await.unwrap()
 }
 
@@ -97,7 +105,7 @@ async fn upload(store: &FileStore, organization: &str, text: &str) -> FileRecord
 }
 
 async fn text_of(store: &FileStore, id: FileId) -> Result<String> {
-    let bytes = store.read(id, &Scope::All).await?;
+    let bytes = store.scoped(&Scope::All).read(id).await?;
     Ok(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
@@ -126,11 +134,9 @@ async fn a_restored_store_serves_each_file_byte_for_byte() {
     let batch = store.batch(batch, items).await.unwrap();
 
     let replaced = upload(store, "42", "before").await;
-    let staged = store.uploads().stage_bytes("after".into()).await.unwrap();
-    let change = Change::Replace(Replacement::new(staged));
-    store.change(replaced.file_id, &Scope::All, change, None).await.unwrap();
+    store.scoped(&Scope::All).replace(replaced.file_id, &b"after"[..]).await.unwrap();
     let deleted = upload(store, "42", "deleted").await;
-    store.delete(deleted.file_id, &Scope::All).await.unwrap();
+    store.scoped(&Scope::All).delete(deleted.file_id).await.unwrap();
 
     let scopes = [KeyScope::Read].into_iter().collect();
     let key = NewKey { organizations: Scope::All, scopes, name: "k".into(), expires_in: None };
@@ -161,11 +167,11 @@ async fn a_restored_store_serves_each_file_byte_for_byte() {
         }
         let gone = text_of(&restored, deleted.file_id).await.unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
-        restored.restore(deleted.file_id, &Scope::All).await.unwrap();
+        restored.scoped(&Scope::All).restore(deleted.file_id).await.unwrap();
         assert_eq!(text_of(&restored, deleted.file_id).await.unwrap(), "deleted");
 
         assert_eq!(
-            restored.usage(&"42".parse().unwrap(), &Scope::All).await.unwrap().total().files,
+            restored.scoped(&Scope::All).usage(&"42".parse().unwrap()).await.unwrap().total().files,
             5
         );
         assert!(restored.keys().list().iter().any(|listed| listed.id == key.id));
@@ -186,7 +192,7 @@ async fn what_is_deleted_during_a_snapshot_is_in_it_and_goes_afterwards() {
     let now = house.store.now();
     metadata.take_hold("another snapshot", now, now.plus(Duration::from_mins(5))).await.unwrap();
     for file in &files {
-        house.store.delete(file.file_id, &Scope::All).await.unwrap();
+        house.store.scoped(&Scope::All).delete(file.file_id).await.unwrap();
     }
     assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 0);
 
@@ -198,7 +204,7 @@ async fn what_is_deleted_during_a_snapshot_is_in_it_and_goes_afterwards() {
     let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
     assert_eq!((report.restored, report.failed), (2, 0), "a finished snapshot owns its bytes");
     for file in &files {
-        restored.restore(file.file_id, &Scope::All).await.unwrap();
+        restored.scoped(&Scope::All).restore(file.file_id).await.unwrap();
     }
     assert_eq!(text_of(&restored, files[1].file_id).await.unwrap(), "cloud");
     restored.close().await;
@@ -393,7 +399,7 @@ async fn pruning_keeps_the_newest_and_all_that_they_name() {
     let first = upload(&house.store, "42", "first").await;
     upload(&house.store, "42", "kept").await;
     let old = house.back_up().await.snapshot.id;
-    house.store.delete(first.file_id, &Scope::All).await.unwrap();
+    house.store.scoped(&Scope::All).delete(first.file_id).await.unwrap();
     assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
     let new = house.back_up().await.snapshot.id;
 
@@ -415,6 +421,48 @@ async fn pruning_keeps_the_newest_and_all_that_they_name() {
 }
 
 #[tokio::test]
+async fn nothing_of_an_organization_that_was_erased_since_comes_back_out_of_a_snapshot() {
+    let house = House::new().await;
+    let store = &house.store;
+    let erased = upload(store, "42", "erased").await;
+    let other = upload(store, "43", "other").await;
+    house.back_up().await;
+    let organization = "42".parse().unwrap();
+    let receipt = store.admin().erase_organization(&organization, &|| false, &NoProgress).await;
+    let receipt = receipt.unwrap();
+    assert!(receipt.is_complete, "{receipt:?}");
+    let named: Vec<_> = receipt.may_return.iter().map(|one| one.place.as_str()).collect();
+    assert!(named.iter().any(|place| place.starts_with("backup ")), "{named:?}");
+    store.scoped(&Scope::All).delete(other.file_id).await.unwrap();
+    store.admin().purge(&NoProgress).await.unwrap();
+
+    let backups = house.backups().await;
+    let restore = async |selection| {
+        store.admin().restore(&backups, None, selection, Arc::new(NoProgress)).await
+    };
+    for selection in [Selection::File(erased.file_id), Selection::Organization(organization)] {
+        let refused = restore(selection).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    }
+    restore(Selection::File(other.file_id)).await.unwrap();
+    drop(backups);
+
+    // What is stored and backed up afterwards comes back as usual.
+    let anew = upload(store, "42", "anew").await;
+    house.back_up().await;
+    store.scoped(&Scope::All).delete(anew.file_id).await.unwrap();
+    store.admin().purge(&NoProgress).await.unwrap();
+    let backups = house.backups().await;
+    let restored = store
+        .admin()
+        .restore(&backups, None, Selection::File(anew.file_id), Arc::new(NoProgress))
+        .await;
+    assert_eq!(restored.unwrap().restored, 1);
+    drop(backups);
+    house.close().await;
+}
+
+#[tokio::test]
 async fn one_file_or_one_organization_comes_back_under_its_id() {
     let house = House::new().await;
     let store = &house.store;
@@ -423,7 +471,7 @@ async fn one_file_or_one_organization_comes_back_under_its_id() {
     let other = upload(store, "43", "other").await;
     house.back_up().await;
     for id in [lost.file_id, other.file_id] {
-        store.delete(id, &Scope::All).await.unwrap();
+        store.scoped(&Scope::All).delete(id).await.unwrap();
     }
     assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 2);
 
@@ -433,11 +481,14 @@ async fn one_file_or_one_organization_comes_back_under_its_id() {
     };
     let report = restore(Selection::Organization("42".parse().unwrap())).await.unwrap();
     assert_eq!((report.restored, report.present, report.failed), (1, 1, 0));
-    let back = store.record(lost.file_id, &Scope::All).await.unwrap();
+    let back = store.scoped(&Scope::All).record(lost.file_id).await.unwrap();
     assert_eq!((&*back.original_name, back.created_at), ("lost.txt", lost.created_at));
     assert_ne!(back.blob.key, lost.blob.key, "a key is written once");
     assert_eq!(text_of(store, lost.file_id).await.unwrap(), "lost");
-    assert_eq!(store.record(kept.file_id, &Scope::All).await.unwrap().updated_at, kept.updated_at);
+    assert_eq!(
+        store.scoped(&Scope::All).record(kept.file_id).await.unwrap().updated_at,
+        kept.updated_at
+    );
 
     restore(Selection::File(other.file_id)).await.unwrap();
     assert_eq!(text_of(store, other.file_id).await.unwrap(), "other");
@@ -448,17 +499,37 @@ async fn one_file_or_one_organization_comes_back_under_its_id() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_deleted_when_the_snapshot_was_taken_comes_back_live() {
+    let house = House::new().await;
+    let store = &house.store;
+    let file = upload(store, "42", "deleted").await;
+    store.scoped(&Scope::All).delete(file.file_id).await.unwrap();
+    house.back_up().await;
+    assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 1);
+
+    let backups = house.backups().await;
+    let selection = Selection::File(file.file_id);
+    let restored = store.admin().restore(&backups, None, selection, Arc::new(NoProgress)).await;
+    assert_eq!(restored.unwrap().restored, 1);
+    let record = store.scoped(&Scope::All).record(file.file_id).await.unwrap();
+    assert_eq!(record.deletion, None);
+    assert_eq!(text_of(store, file.file_id).await.unwrap(), "deleted");
+    drop(backups);
+    house.close().await;
+}
+
+#[tokio::test]
 async fn hard_links_share_the_disk_and_say_so() {
     let house = House::new().await;
     let file = upload(&house.store, "42", "linked").await;
-    house.store.inner().publishing.idle().await;
+    house.store.inner().uploads.publishing.idle().await;
     let options = BackupOptions { bytes: SnapshotBytes::HardLinked, ..BackupOptions::default() };
     house.back_up_as(options).await.unwrap();
     let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
     assert!(verified.is_good());
     assert_eq!(verified.snapshot.bytes, SnapshotBytes::HardLinked);
 
-    house.store.delete(file.file_id, &Scope::All).await.unwrap();
+    house.store.scoped(&Scope::All).delete(file.file_id).await.unwrap();
     assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
     let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
     assert!(verified.is_good(), "the second name keeps the bytes");
@@ -469,7 +540,7 @@ async fn hard_links_share_the_disk_and_say_so() {
 async fn a_snapshot_of_copies_after_one_of_hard_links_shares_no_file_with_the_store() {
     let house = House::new().await;
     let file = upload(&house.store, "42", "linked").await;
-    house.store.inner().publishing.idle().await;
+    house.store.inner().uploads.publishing.idle().await;
     let options = BackupOptions { bytes: SnapshotBytes::HardLinked, ..BackupOptions::default() };
     house.back_up_as(options).await.unwrap();
 
@@ -490,7 +561,7 @@ async fn a_shared_content_that_is_damaged_is_copied_from_another_record() {
     let house = House::new().await;
     let files =
         [upload(&house.store, "42", "twin").await, upload(&house.store, "42", "twin").await];
-    house.store.inner().publishing.idle().await;
+    house.store.inner().uploads.publishing.idle().await;
     let options = BackupOptions { bytes: SnapshotBytes::HardLinked, ..BackupOptions::default() };
     house.back_up_as(options).await.unwrap();
 
@@ -513,7 +584,7 @@ async fn a_content_is_found_at_the_last_of_many_records() {
     for _ in 0..40 {
         twins.push(upload(&house.store, "42", "twin").await);
     }
-    house.store.inner().publishing.idle().await;
+    house.store.inner().uploads.publishing.idle().await;
     twins.sort_by_key(|file| file.file_id);
     let path = |file: &FileRecord| house.path("data/blobs").join(file.blob.key.as_str());
     for twin in &twins[..39] {
@@ -533,7 +604,7 @@ async fn a_content_is_found_at_the_last_of_many_records() {
 async fn a_file_of_other_bytes_is_not_linked() {
     let house = House::new().await;
     let file = upload(&house.store, "42", "linked").await;
-    house.store.inner().publishing.idle().await;
+    house.store.inner().uploads.publishing.idle().await;
     std::fs::write(house.path("data/blobs").join(file.blob.key.as_str()), b"LINKED").unwrap();
 
     let options = BackupOptions { bytes: SnapshotBytes::HardLinked, ..BackupOptions::default() };
@@ -548,7 +619,7 @@ async fn what_the_store_has_lost_is_named_and_keeps_nothing_else_from_being_save
     let house = House::new().await;
     let lost = upload(&house.store, "42", "lost").await;
     upload(&house.store, "42", "kept").await;
-    house.store.inner().publishing.idle().await;
+    house.store.inner().uploads.publishing.idle().await;
     std::fs::remove_file(house.path("data/blobs").join(lost.blob.key.as_str())).unwrap();
 
     let report = house.back_up().await;
@@ -656,6 +727,33 @@ async fn a_restore_that_broke_off_is_no_store_and_goes_on() {
     let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
     assert_eq!((report.restored, report.failed), (1, 0));
     assert_eq!(text_of(&restored, file.file_id).await.unwrap(), "one");
+    restored.close().await;
+    house.close().await;
+}
+
+/// Insists on files of mode 0600 in directories of mode 0700, whichever mask the process has.
+fn assert_private(directory: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let mode = path.symlink_metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+        if path.is_dir() {
+            assert_private(&path);
+        }
+    }
+}
+
+#[tokio::test]
+async fn stores_snapshots_and_restored_stores_are_for_their_owner_alone() {
+    let house = House::new().await;
+    upload(&house.store, "42", "local").await;
+    house.back_up().await;
+    assert_private(&house.path("data"));
+    assert_private(&house.path("backup"));
+    let (_, restored) = house.restored("copy", RestoredAs::Copy).await;
+    assert_private(&house.path("copy"));
     restored.close().await;
     house.close().await;
 }

@@ -1,20 +1,20 @@
-//! Reading a snapshot.
+//! Verifies a snapshot.
 
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 
 use super::{BATCH, batches_at_once, expected, note_fault};
-use crate::domain::backup::{BlobProblem, VerifyReport};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::SnapshotId;
+use crate::domain::report::backup::{BlobProblem, VerifyReport};
 use crate::storage::backup::{Copying, Destination, Manifest, Stored, blocking};
 use crate::tasks;
-use crate::worker::progress::Progress;
+use crate::worker::running::progress::Progress;
 
 const VERIFYING: &str = "verifying a snapshot";
 
-/// Reads all that the snapshot holds; see [`Backups::verify`](super::Backups::verify).
+/// Reads all contents of the snapshot. See [`Backups::verify`](super::Backups::verify).
 pub(super) async fn verify(
     destination: &Arc<dyn Destination>,
     id: SnapshotId,
@@ -54,7 +54,7 @@ pub(super) async fn verify(
     Ok(report)
 }
 
-/// Reads the copy of the database; `None` for one that is missing or cannot be read.
+/// Reads the copy of the database. `None` if it is missing or unreadable.
 async fn digest_database(destination: &dyn Destination, id: SnapshotId) -> Result<Option<Copying>> {
     let digest = async {
         match destination.open_database(id).await? {
@@ -68,7 +68,7 @@ async fn digest_database(destination: &dyn Destination, id: SnapshotId) -> Resul
     }
 }
 
-/// A content that was read.
+/// The result of reading a content.
 struct Looked {
     expected: Copying,
     problem: Option<BlobProblem>,
@@ -88,8 +88,8 @@ fn count(report: &mut VerifyReport, content: &Looked) {
     note_fault(&mut report.faults, content.expected, None, problem);
 }
 
-/// Reads the next lines of a manifest, as far as the snapshot holds what they name; an empty batch is
-/// the end. Blocks.
+/// Reads the next lines of a manifest whose contents are in the snapshot. An empty batch means the end.
+/// Blocks.
 fn next_batch(manifest: Option<Manifest>) -> Result<(Vec<Stored>, Option<Manifest>)> {
     let Some(mut manifest) = manifest else { return Ok((Vec::new(), None)) };
     let mut batch = Vec::with_capacity(BATCH);
@@ -111,8 +111,7 @@ async fn read_batch(destination: &dyn Destination, batch: Vec<Stored>) -> Result
     Ok(looked)
 }
 
-/// Judges what was read of a content, after a second look if it was not as it should be: a disk, or memory,
-/// may fail once.
+/// Checks a content. If the first read finds a fault, reads again, because a disk or memory can fail once.
 async fn look(
     destination: &dyn Destination,
     content: Stored,
@@ -145,12 +144,12 @@ fn problem_of(expected: Copying, found: &Result<Option<Copying>>) -> Option<Blob
     }
 }
 
-/// Tells an answer that did not come, or was cut, from one that says what is there.
+/// Returns true if an answer is missing or cut, and false if it describes the contents.
 fn is_silence(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::ProviderUnavailable | ErrorKind::Busy)
 }
 
-/// Sets a wrong content aside; false, and the content stays, where nothing can be written.
+/// Sets a wrong content aside. If the destination is not writable, returns false and leaves the content.
 async fn set_aside(destination: &dyn Destination, content: Stored) -> bool {
     let sha256 = content.expected.sha256;
     match destination.set_aside(content).await {

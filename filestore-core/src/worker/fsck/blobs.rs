@@ -1,32 +1,34 @@
-//! Every name at every holder, and what refers to it.
+//! Checks all names at all holders, and the records that refer to them.
 
 use std::time::Duration;
 
 use super::bytes::length_on_disk;
 use super::run::{Check, outcome};
+use crate::domain::access::scope::Scope;
 use crate::domain::error::{ErrorKind, Result};
-use crate::domain::fsck::{Finding, FindingKind, FindingOutcome};
-use crate::domain::path::BlobKey;
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::record::FileRecord;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
+use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome};
 use crate::metadata::Referrer;
 use crate::storage::stores::Holder;
 use crate::storage::{Cloud, WalkedName};
+use crate::worker::running::lane;
 
-/// The least time before the purge removes an orphan at a provider, in which an administrator may look.
+/// The minimum time before the purge removes an orphan at a provider. An administrator can examine it until
+/// then.
 const ORPHAN_GRACE: Duration = Duration::from_hours(24);
 
-/// Separator of holder and place in the cursor; in neither of them.
+/// The separator of holder and place in the cursor. Neither contains it.
 const SEPARATOR: char = '\n';
 
 impl Check<'_> {
-    /// Looks at the names of all holders, from where the check stopped.
+    /// Checks the names at all holders, from the position where the check stopped.
     pub(super) async fn blobs(&mut self) -> Result<()> {
         let cursor = self.run.cursor.clone();
         let (at, after) = cursor.split_once(SEPARATOR).unwrap_or_default();
 
-        let mut holders = self.store.holders();
+        let mut holders = lane::holders(&self.store);
         holders.sort();
         for holder in holders {
             if holder.as_str() < at || !self.is_wanted(&holder) {
@@ -54,7 +56,7 @@ impl Check<'_> {
         }
     }
 
-    /// Leaves a provider out that does not answer; other failures end the check.
+    /// Skips a provider that does not answer. Other failures end the check.
     pub(super) fn or_postpone(&mut self, holder: &ProviderCode, looked: Result<()>) -> Result<()> {
         use ErrorKind::{Busy, NotFound, ProviderUnavailable};
 
@@ -111,7 +113,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Asks what refers to names that were listed.
+    /// Looks up the records that refer to the listed names.
     async fn names(
         &mut self,
         holder: &ProviderCode,
@@ -126,7 +128,7 @@ impl Check<'_> {
             }
         }
 
-        let referrers = self.inner().metadata.referrers(holder, &keys).await?;
+        let referrers = self.inner().metadata.inspection().referrers(holder, &keys).await?;
         let mut orphans = Vec::new();
         for (key, referrer) in keys.into_iter().zip(referrers) {
             match referrer {
@@ -161,7 +163,7 @@ impl Check<'_> {
         Ok(length.is_some())
     }
 
-    /// Tells of bytes that nothing refers to.
+    /// Reports bytes without a record.
     async fn orphans(&mut self, holder: &ProviderCode, keys: Vec<BlobKey>) -> Result<()> {
         let outcomes = match (self.repairs(), holder.is_local()) {
             _ if keys.is_empty() => return Ok(()),
@@ -180,7 +182,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Hands orphans at a provider over to the dropped blobs.
+    /// Adds orphans at a provider to the dropped blobs.
     async fn hand_over(&self, holder: &ProviderCode, keys: &[BlobKey]) -> Vec<FindingOutcome> {
         match self.has_damaged_rows().await {
             Ok(false) => {}
@@ -195,7 +197,7 @@ impl Check<'_> {
         let not_before = inner.now().plus(ORPHAN_GRACE.max(inner.config().blob_grace));
         let text = format!("to be removed by the purge from {not_before} on");
 
-        match inner.metadata.adopt_orphans(holder, keys, not_before).await {
+        match inner.metadata.inspection().adopt_orphans(holder, keys, not_before).await {
             Ok(adopted) => {
                 let outcomes = adopted.into_iter().map(|is_done| Ok(is_done.then(|| text.clone())));
                 outcomes.map(outcome).collect()
@@ -204,8 +206,8 @@ impl Check<'_> {
         }
     }
 
-    /// Tells whether records were found damaged and could not be mended. The name of their bytes may be
-    /// what was damaged.
+    /// Returns true if the check found damaged records that it could not fix. The damaged part can be the
+    /// name of the bytes.
     async fn has_damaged_rows(&self) -> Result<bool> {
         let kind = FindingKind::DamagedRow;
         let is_left = |finding: &Finding| {
@@ -214,14 +216,15 @@ impl Check<'_> {
         if self.unsaved().iter().any(is_left) {
             return Ok(true);
         }
-        let counts = self.inner().metadata.count_findings(self.run.name).await?;
+        let counts = self.inner().metadata.inspection().count_findings(self.run.name).await?;
         Ok(counts.iter().any(|(of, found, repaired)| *of == kind && found > repaired))
     }
 
-    /// Moves orphans on the disk into the quarantine, if nothing refers to them still.
+    /// Moves orphans on the disk to the quarantine, if still no record refers to them.
     async fn set_orphans_aside(&self, keys: &[BlobKey]) -> Result<Vec<FindingOutcome>> {
         let local = self.inner().stores.local();
-        let referrers = self.inner().metadata.referrers(&ProviderCode::local(), keys).await?;
+        let referrers =
+            self.inner().metadata.inspection().referrers(&ProviderCode::local(), keys).await?;
 
         let mut outcomes = Vec::with_capacity(keys.len());
         for (key, referrer) in keys.iter().zip(referrers) {
@@ -234,8 +237,8 @@ impl Check<'_> {
         Ok(outcomes)
     }
 
-    /// Moves a blob under another key to where its record names it, if its bytes are missing there;
-    /// else into the quarantine. One whose record cannot be read stays.
+    /// Moves a blob under a wrong key to the key in its record, if the bytes are missing there. Otherwise
+    /// moves it to the quarantine. A blob with an unreadable record stays.
     async fn misplaced(&self, finding: &Finding, key: &BlobKey) -> FindingOutcome {
         let Some(file) = finding.file_id else { return FindingOutcome::Shown };
         match self.inner().metadata.file(file, &Scope::All).await {
@@ -267,6 +270,6 @@ impl Check<'_> {
 }
 
 fn foreign(holder: &ProviderCode, path: &str) -> Finding {
-    let detail = "no blob has such a name; it is left alone";
+    let detail = "no blob has such a name, and the check keeps the entry";
     Finding::new(FindingKind::ForeignName, holder.as_str(), path, detail)
 }

@@ -1,37 +1,37 @@
-//! The bytes that a record names: present, of the right length, with the right digest?
+//! Checks the bytes of a record: their presence, length and digest.
 
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
 
 use super::run::Check;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::record::{Blob, FileRecord};
 use crate::domain::id::Sha256;
-use crate::domain::path::BlobKey;
-use crate::domain::record::{Blob, FileRecord};
 use crate::storage::stores::Holder;
 use crate::storage::{BlobStore, Cloud, DigestStep, LocalStore};
 
-/// The state of the bytes that a record names.
+/// The state of a record's bytes.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// They are what the record says, as far as was looked.
+    /// The bytes match the record, as far as the check compares them.
     Sound,
-    /// They are not there.
+    /// They are missing.
     Missing,
-    /// They have another length.
+    /// The bytes have another length.
     Size(u64),
-    /// They have another digest.
+    /// The bytes have another digest.
     Digest(Sha256),
-    /// They cannot be read, although their holder answers.
+    /// The bytes cannot be read, although their holder answers.
     Unreadable(Error),
-    /// Their holder does not answer, or is not the place that the records mean.
+    /// The holder does not answer, or is not the right place for the records.
     Unknown(Error),
     /// The check was told to stop.
     Stopped,
 }
 
 impl Check<'_> {
-    /// Looks at the bytes of a record, wherever they are.
+    /// Checks the bytes of a record on the disk or at a provider.
     pub(super) async fn look_at(&self, record: &FileRecord) -> Verdict {
         let blob = &record.blob;
         let stores = &self.inner().stores;
@@ -55,7 +55,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reads a blob from the disk; without a digest if the check was told to stop.
+    /// Reads a blob from the disk. Returns no digest if the check was told to stop.
     pub(super) async fn digest_on_disk(
         &self,
         disk: &LocalStore,
@@ -122,7 +122,7 @@ impl Check<'_> {
     }
 }
 
-/// Decides about an object that is not there: in another place it would not be there either.
+/// Decides about a missing object. In the wrong place, it would be missing too.
 async fn missing_at(cloud: &Cloud) -> Verdict {
     match cloud.check_marker().await {
         Ok(()) => Verdict::Missing,
@@ -135,7 +135,7 @@ pub(super) async fn length_on_disk(disk: &LocalStore, key: &BlobKey) -> Result<O
     lengths.pop().expect("one answer for each key")
 }
 
-/// Compares what was found with what the record says.
+/// Compares the findings with the record.
 fn compare(blob: &Blob, found: Option<(u64, Option<Sha256>)>, is_stopped: bool) -> Verdict {
     match found {
         None => Verdict::Missing,

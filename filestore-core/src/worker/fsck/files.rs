@@ -1,4 +1,4 @@
-//! Every record, and the bytes that it names.
+//! Checks all records and their bytes.
 
 use std::sync::Arc;
 
@@ -7,30 +7,31 @@ use futures_util::stream::FuturesUnordered;
 
 use super::bytes::Verdict;
 use super::run::{Check, outcome};
+use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
-use crate::domain::fsck::{Finding, FindingKind, FindingOutcome};
-use crate::domain::path::BlobKey;
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
-use crate::domain::status::Location;
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::Location;
+use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome};
 use crate::metadata::{MendLocation, MendedRow, NamedBlob, PurgeClaimed, WalkedFile};
 
-/// Records of a page whose bytes are only looked for.
+/// The number of records in a page if only the presence of bytes is checked.
 const QUICK_PAGE: usize = 256;
 
-/// Records of a page whose bytes are read: what is done again after a stop.
+/// The number of records in a page if bytes are read. After a stop, this work is repeated.
 const DEEP_PAGE: usize = 16;
 
-/// Objects at providers that are looked at at once.
+/// The number of objects at providers that are checked in parallel.
 const AT_ONCE: usize = 8;
 
 impl Check<'_> {
-    /// Looks at all records, from where the check stopped.
+    /// Checks all records, from the position where the check stopped.
     pub(super) async fn files(&mut self) -> Result<()> {
         let size = if self.is_deep() { DEEP_PAGE } else { QUICK_PAGE };
 
         while !self.is_stopped() {
-            let page = self.inner().metadata.walk_files(&self.run.cursor, size).await?;
+            let page =
+                self.inner().metadata.inspection().walk_files(&self.run.cursor, size).await?;
             let count = page.files.len() as u64;
             self.page_of_files(page.files).await?;
             if self.is_stopped() {
@@ -72,8 +73,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Looks at the bytes of records: those on the disk one after the other, those at providers several
-    /// at a time.
+    /// Checks the bytes of records. Bytes on the disk are checked one after the other, and bytes at providers
+    /// several at a time.
     async fn verdicts(&self, records: Vec<FileRecord>) -> Result<Vec<(FileRecord, Verdict)>> {
         let (on_disk, at_clouds): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record.blob.provider.is_local());
@@ -109,7 +110,7 @@ impl Check<'_> {
         }
     }
 
-    /// Looks at the lengths of many blobs in one visit to the disk.
+    /// Reads the lengths of many blobs in one disk task.
     async fn lengths_on_disk(
         &self,
         records: Vec<FileRecord>,
@@ -129,7 +130,7 @@ impl Check<'_> {
         Ok(verdicts.collect())
     }
 
-    /// Tells what is wrong with the bytes of a record, unless the record has changed meanwhile.
+    /// Reports a fault in the bytes of a record, unless the record has changed in the meantime.
     async fn suspicion(&mut self, record: &FileRecord, verdict: Verdict) -> Result<()> {
         let holder = &record.blob.provider;
         let (kind, detail) = match verdict {
@@ -154,7 +155,7 @@ impl Check<'_> {
         };
 
         let named = NamedBlob::of(record);
-        if !self.inner().metadata.still_named(&[named]).await?[0] {
+        if !self.inner().metadata.inspection().still_named(&[named]).await?[0] {
             return Ok(());
         }
         let mut finding = Finding::new(kind, holder.as_str(), record.blob.key.as_str(), detail)
@@ -166,14 +167,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Moves bytes that are not their record's out of the way of readers.
+    /// Moves bytes that do not match their record away from readers.
     async fn set_bytes_aside(&self, key: &BlobKey) -> FindingOutcome {
         let local = self.inner().stores.local();
         let moved = local.quarantine(&self.quarantine(), key).await;
         outcome(moved.map(|place| Some(format!("moved to {}", place?))))
     }
 
-    /// Compares a record's location with that of its provider.
+    /// Compares a record's location with the location of its provider.
     async fn location(&mut self, record: &FileRecord) -> Result<()> {
         let (found, holder) = (record.state.location(), &record.blob.provider);
         let expected = self.inner().stores.location(holder);
@@ -191,7 +192,8 @@ impl Check<'_> {
                 Location::Cloud => MendLocation::Cloud,
             };
             let metadata = &self.inner().metadata;
-            let mended = metadata.mend_location(&NamedBlob::of(record), location).await;
+            let mended =
+                metadata.inspection().mend_location(&NamedBlob::of(record), location).await;
             let text = format!("the location is {expected} now");
             finding.outcome = outcome(mended.map(|is_mended| is_mended.then_some(text)));
         }
@@ -199,7 +201,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Tells of a row that cannot be read. Returns its record if it could be set right.
+    /// Reports an unreadable row. Returns its record if it could be fixed.
     async fn damaged_row(&mut self, file_id: &str, reason: String) -> Result<Option<FileRecord>> {
         let name = format!("file {file_id}");
         let mut finding = Finding::new(FindingKind::DamagedRow, "database", name, reason);
@@ -219,26 +221,26 @@ impl Check<'_> {
         Ok(mended.map(Arc::unwrap_or_clone))
     }
 
-    /// Keeps the text of a row, and sets the row right or aside.
+    /// Stores the text of a row in the quarantine, and fixes the row or sets it aside.
     async fn mend(&self, file_id: &str) -> Result<Option<String>> {
         let metadata = &self.inner().metadata;
-        let Some(text) = metadata.row_text(file_id).await? else { return Ok(None) };
+        let Some(text) = metadata.inspection().row_text(file_id).await? else { return Ok(None) };
         let local = self.inner().stores.local();
         let kept = local.quarantine_row(&self.quarantine(), text).await?;
 
-        Ok(match metadata.mend_file(file_id).await? {
+        Ok(match metadata.inspection().mend_file(file_id).await? {
             MendedRow::Sound => None,
             MendedRow::SetRight(what) => {
-                Some(format!("set right: {what}; as it was, it is in {kept}"))
+                Some(format!("set right: {what}. The old record is in {kept}"))
             }
             MendedRow::SetAside => {
-                Some(format!("set aside: no purge and no sync meets it; its text is in {kept}"))
+                Some(format!("set aside: purges and syncs skip the record. Its text is in {kept}"))
             }
         })
     }
 }
 
-/// Tells whether other bytes than the record's are there.
+/// Returns true for findings about wrong bytes.
 fn is_of_bytes(kind: FindingKind) -> bool {
     matches!(kind, FindingKind::WrongSize | FindingKind::WrongDigest)
 }

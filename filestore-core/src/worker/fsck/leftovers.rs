@@ -1,4 +1,4 @@
-//! Leftovers: staged uploads, notes of writes, live blobs that are noted to be removed, uploads in parts.
+//! Checks leftovers: staged uploads, write intents, live blobs on the removal list, and multipart uploads.
 
 use std::time::Duration;
 
@@ -6,22 +6,23 @@ use futures_util::FutureExt;
 
 use super::run::{Check, outcome};
 use crate::domain::error::{ErrorKind, Result};
-use crate::domain::fsck::{Finding, FindingKind};
 use crate::domain::id::BlobId;
+use crate::domain::report::fsck::{Finding, FindingKind};
 use crate::storage::{Cloud, UnfinishedUpload, WalkedName};
-use crate::worker::part_uploads::LeftUploads;
+use crate::worker::upkeep;
+use crate::worker::upkeep::part_uploads::LeftUploads;
 
-/// Age from which nobody works on an upload, or on a write to a provider, any more.
+/// The age at which an upload, or a write to a provider, counts as abandoned.
 const FORGOTTEN: Duration = Duration::from_hours(24);
 
-/// Notes of a page.
+/// The number of write intents in a page.
 const PAGE: usize = 500;
 
-/// Pages of notes that a run looks at; what is left is what a later run finds.
+/// The maximum number of pages in a run. A later run checks the rest.
 const PAGES: usize = 200;
 
 impl Check<'_> {
-    /// Looks for what nobody works on any more. Begins anew after a stop: there is little of it.
+    /// Checks for abandoned work. Restarts from the beginning after a stop, because there is little of it.
     pub(super) async fn leftovers(&mut self) -> Result<()> {
         self.staged().await?;
         self.doomed().await?;
@@ -39,7 +40,8 @@ impl Check<'_> {
                     WalkedName::Blob(id) if self.is_forgotten(id) => self.staged_blob(id).await?,
                     WalkedName::Blob(_) => {}
                     WalkedName::Foreign(name) => {
-                        let detail = "no staged upload has such a name; it is left alone";
+                        let detail =
+                            "no staged upload has such a name, and the check keeps the entry";
                         let kind = FindingKind::ForeignName;
                         self.note(Finding::new(kind, "staging", name, detail));
                     }
@@ -50,8 +52,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Tells whether nobody can be working on a staged upload: what an earlier process left was looked
-    /// at when the store was opened.
+    /// Returns true if a staged upload is abandoned. Leftovers of earlier processes were handled when the
+    /// store was opened.
     fn is_forgotten(&self, id: BlobId) -> bool {
         id.made_at() < self.inner().now().minus(FORGOTTEN)
     }
@@ -72,7 +74,7 @@ impl Check<'_> {
         let mut finding =
             Finding::new(FindingKind::LeftoverStaging, "staging", id.to_string(), detail);
         // Where the clock has leapt, no age says anything.
-        if self.repairs() && self.store.may_remove() {
+        if self.repairs() && self.store.inner().background.may_remove() {
             let local = self.inner().stores.local();
             let touched_before = self.inner().now().minus(FORGOTTEN);
             let moved = local.quarantine_staged(&self.quarantine(), id, touched_before).await;
@@ -82,15 +84,15 @@ impl Check<'_> {
         self.save_if_due().await
     }
 
-    /// Looks for blobs of live records that are noted to be removed as well.
+    /// Checks for blobs of live records that are also on the removal list.
     async fn doomed(&mut self) -> Result<()> {
-        for blob in self.inner().metadata.doomed_blobs(PAGE).await? {
+        for blob in self.inner().metadata.inspection().doomed_blobs(PAGE).await? {
             let (place, name) = (blob.holder.as_str(), blob.key.as_str());
             let detail = "its record is live, and it is noted to be removed";
             let mut finding =
                 Finding::new(FindingKind::DoomedBytes, place, name, detail).of_file(blob.file_id);
             if self.repairs() {
-                let spared = self.inner().metadata.spare_blob(&blob).await;
+                let spared = self.inner().metadata.inspection().spare_blob(&blob).await;
                 let text = "the note is taken back".to_owned();
                 finding.outcome = outcome(spared.map(|is_spared| is_spared.then_some(text)));
             }
@@ -99,11 +101,11 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Looks for notes of writes that nobody renews, which upkeep should have handed over.
+    /// Checks for write intents that are not renewed. Upkeep should have ended them.
     async fn notes(&mut self) -> Result<()> {
         let before = self.inner().now().minus(FORGOTTEN);
         for _ in 0..PAGES {
-            let page = self.inner().metadata.old_writes(before, PAGE).await?;
+            let page = self.inner().metadata.inspection().old_writes(before, PAGE).await?;
             let is_last = page.len() < PAGE || !self.repairs();
             for (holder, key) in page {
                 let detail = "the note of a write, a day old or more";
@@ -126,7 +128,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Looks for uploads in parts that nobody works on; says where they cannot be listed.
+    /// Checks for abandoned multipart uploads. Reports if they cannot be listed.
     async fn unfinished_uploads(&mut self) -> Result<()> {
         let store = self.store.clone();
         let providers = store.inner().stores.providers();
@@ -158,7 +160,8 @@ impl Check<'_> {
         cloud.check_marker().await?;
         let mut after = None;
         loop {
-            let LeftUploads { uploads, next } = self.store.left_uploads(cloud, after).await?;
+            let LeftUploads { uploads, next } =
+                upkeep::part_uploads::list(&self.store, cloud, after).await?;
             for upload in uploads {
                 self.unfinished_upload(cloud, upload).await?;
             }
@@ -174,7 +177,7 @@ impl Check<'_> {
         let (kind, place) = (FindingKind::UnfinishedUpload, cloud.code().as_str());
         let mut finding = Finding::new(kind, place, upload.name.clone(), detail);
 
-        if self.repairs() && self.store.may_remove() {
+        if self.repairs() && self.store.inner().background.may_remove() {
             let aborted = cloud.abort_upload(upload).await;
             finding.outcome = outcome(aborted.map(|()| Some("aborted".to_owned())));
         }
@@ -183,7 +186,7 @@ impl Check<'_> {
     }
 }
 
-/// Tells whether the provider does not let its unfinished uploads be listed.
+/// Returns true if the provider refuses to list its unfinished uploads.
 fn is_refused(looked: &Result<()>) -> bool {
     looked.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unusable)
 }

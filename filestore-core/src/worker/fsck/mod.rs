@@ -1,32 +1,33 @@
-//! Checks of the whole store: both directions, all holders, while it serves.
+//! Checks of the whole store, from records to bytes and from bytes to records, at all holders, while the
+//! store serves.
 //!
 //! # Purpose
-//! Finds records without bytes and bytes without a record, bytes that are not what their record says,
-//! and whatever else is left over or has drifted. A dry run changes nothing. A repair sets right what
-//! follows from the rest, and puts aside what does not: nothing is deleted by "looks unreferenced".
+//! A check finds records without bytes, bytes without a record, bytes that do not match their record,
+//! leftovers and wrong totals. A dry run changes nothing. A repair corrects data that follows from other
+//! data, and moves everything else to the quarantine. It deletes no data only because it looks unused.
 //!
-//! | part | looks at |
+//! | module | checks |
 //! |---|---|
-//! | `files` | every record, and the bytes that it names |
-//! | `blobs` | every name at every holder, and what refers to it |
-//! | `leftovers` | staged uploads, notes of writes, blobs that are noted to be removed |
-//! | `variants` | the cache of variants |
-//! | `totals` | what is counted as files come and go |
+//! | `files` | all records and their bytes |
+//! | `blobs` | all names at all holders, and the records that refer to them |
+//! | `leftovers` | staged uploads, write intents, blobs on the removal list |
+//! | `variants` | the variant cache |
+//! | `totals` | the counters of files |
 //!
 //! # Locking
-//! None: the store serves meanwhile. Names are listed first and the database is asked afterwards, since
-//! bytes get their name after their record, or after a note, is stored. What looks wrong is asked for
-//! once more before it is told, and each repair asks again within its transaction.
+//! There is no lock, because the store serves during the check. The check lists names first and queries the
+//! database later, because bytes get their name after their record or their write intent. It confirms each
+//! finding with a second query before it reports it, and each repair confirms the finding again within its
+//! transaction.
 //!
 //! # Crash safety
-//! How far a check has come is stored with what it found. A check that was stopped or killed is resumed.
+//! The position of a check is stored with its findings. A check that was stopped or killed resumes there.
 //!
-//! # The way of a check
-//! A check goes through records, names at every holder, leftovers, variants and totals, page by
-//! page, and stores its position with its findings (`check_runs`, `check_findings`): a stopped
-//! check is resumed. Nothing is locked; a finding is asked for twice. With `--repair` a blob that
-//! nothing refers to, or that is not what its record says, is renamed into the quarantine, within
-//! which it keeps its key. A provider that does not answer is left out and named.
+//! # How a check runs
+//! A check processes records, names at all holders, leftovers, variants and totals, page by page. It stores
+//! its position and its findings (`check_runs`, `check_findings`). With `--repair`, a blob without a record,
+//! or with wrong bytes, is renamed into the quarantine, where it keeps its key. A provider that does not
+//! answer is skipped and reported.
 
 mod run;
 mod files;
@@ -40,67 +41,65 @@ mod tests;
 
 use crate::FileStore;
 use crate::domain::error::Result;
-use crate::domain::fsck::{FsckOptions, FsckReport, FsckStatus, FsckSummary};
+use crate::domain::report::fsck::{FsckOptions, FsckReport, FsckStatus, FsckSummary};
 use crate::metadata::{CheckName, CheckRun};
-use crate::service::checks::RegisteredCheck;
+use crate::service::providers::overview::provider_code;
+use crate::service::work::checks::RegisteredCheck;
 use crate::worker::Progress;
 
 use run::Check;
 
-impl FileStore {
-    /// Checks the store as `options` say, until the end or until `stop` returns true.
-    ///
-    /// `Conflict` while another check is under way; `UnknownProvider` if the options name a holder that
-    /// is not configured.
-    pub(crate) async fn fsck(
-        &self,
-        options: FsckOptions,
-        stop: &(dyn Fn() -> bool + Sync),
-        progress: &dyn Progress,
-    ) -> Result<FsckReport> {
-        if let Some(provider) = &options.provider {
-            self.provider_code(provider.as_str())?;
-        }
-        let entry = self.inner().begin_asked_check().await?;
-        progress.accepted();
-        self.check_as(CheckName::Asked, &options, entry, stop, progress).await
+/// Checks the store with `options`, until the end or until `stop` returns true.
+///
+/// Returns `Conflict` while another check runs, and `UnknownProvider` if the options name an unknown holder.
+pub(crate) async fn run_asked(
+    store: &FileStore,
+    options: FsckOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<FsckReport> {
+    if let Some(provider) = &options.provider {
+        provider_code(store, provider.as_str())?;
     }
+    let entry = store.inner().background.begin_asked_check().await?;
+    progress.accepted();
+    run_as(store, CheckName::Asked, &options, entry, stop, progress).await
+}
 
-    /// Runs a check that is entered in the register.
-    pub(super) async fn check_as(
-        &self,
-        name: CheckName,
-        options: &FsckOptions,
-        entry: RegisteredCheck,
-        stop: &(dyn Fn() -> bool + Sync),
-        progress: &dyn Progress,
-    ) -> Result<FsckReport> {
-        let mut check = Check::begin(self, name, options, entry, stop, progress).await?;
-        check.all_parts().await?;
-        let report = check.report().await?;
-        check.entry.finish().await;
-        Ok(report)
-    }
+/// Runs a check that is entered in the register.
+pub(super) async fn run_as(
+    store: &FileStore,
+    name: CheckName,
+    options: &FsckOptions,
+    entry: RegisteredCheck,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<FsckReport> {
+    let mut check = Check::begin(store, name, options, entry, stop, progress).await?;
+    check.all_parts().await?;
+    let report = check.report().await?;
+    check.entry.finish().await;
+    Ok(report)
+}
 
-    /// Describes the check under way, and the last results.
-    pub(crate) async fn fsck_status(&self) -> Result<FsckStatus> {
-        let metadata = &self.inner().metadata;
-        Ok(FsckStatus {
-            running: self.inner().running_check().await?,
-            last: metadata.check_run(CheckName::Asked).await?.map(summary),
-            scrub: metadata.check_run(CheckName::Scrub).await?.map(summary),
-        })
-    }
+/// Describes the running check, and the last results.
+pub(crate) async fn status(store: &FileStore) -> Result<FsckStatus> {
+    let metadata = &store.inner().metadata;
+    Ok(FsckStatus {
+        running: store.inner().background.running_check().await?,
+        last: metadata.inspection().check_run(CheckName::Asked).await?.map(summary),
+        scrub: metadata.inspection().check_run(CheckName::Scrub).await?.map(summary),
+    })
+}
 
-    /// Tells the checks under way, on whichever server, to stop; false if none is.
-    pub(crate) async fn fsck_stop(&self) -> Result<bool> {
-        self.inner().stop_checks().await
-    }
+/// Tells the running checks on any server to stop. Returns false if no check runs.
+pub(crate) async fn stop(store: &FileStore) -> Result<bool> {
+    store.inner().background.stop_checks().await
+}
 
-    /// Tells the check of this server to stop, as at the end of the process.
-    pub(crate) fn fsck_stop_here(&self) {
-        self.inner().checks.stop();
-    }
+/// Tells the check of this server to stop, for example at the end of the process.
+pub(crate) fn stop_here(store: &FileStore) {
+    store.inner().background.checks.stop();
 }
 
 fn summary(run: CheckRun) -> FsckSummary {

@@ -1,4 +1,4 @@
-//! A check from its beginning, or from where it stopped, to its report.
+//! Runs a check from its start, or from the position where it stopped, to its report.
 
 use std::mem;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use crate::FileStore;
 use crate::domain::error::{Error, Result};
-use crate::domain::fsck::{
+use crate::domain::provider::ProviderCode;
+use crate::domain::report::fsck::{
     Finding, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport, FsckStart,
 };
-use crate::domain::provider::ProviderCode;
 use crate::metadata::{CheckName, CheckRun};
 use crate::service::Inner;
-use crate::service::checks::RegisteredCheck;
-use crate::service::relocate::RateLimit;
+use crate::service::providers::relocate::RateLimit;
+use crate::service::work::checks::RegisteredCheck;
 use crate::worker::Progress;
 
-/// Findings of a report.
+/// The maximum number of findings in a report.
 const REPORTED: usize = 10_000;
 
-/// Findings that are held at most before they are stored.
+/// The maximum number of findings in memory.
 const HELD: usize = 200;
 
-/// Time after which the state is stored although nothing was found.
+/// The time after which the state is stored even without findings.
 const SAVE_AFTER: Duration = Duration::from_secs(2);
 
 pub(super) const FILES: &str = "files";
@@ -32,10 +32,10 @@ pub(super) const VARIANTS: &str = "variants";
 pub(super) const TOTALS: &str = "totals";
 const DONE: &str = "done";
 
-/// A check under way.
+/// A running check.
 pub(super) struct Check<'a> {
     pub(super) store: FileStore,
-    /// The state, as it is stored now and then.
+    /// The state, which is stored regularly.
     pub(super) run: CheckRun,
     pub(super) entry: RegisteredCheck,
     pub(super) limit: Option<RateLimit>,
@@ -43,7 +43,7 @@ pub(super) struct Check<'a> {
     pub(super) not_looked_at: Vec<String>,
     stop: &'a (dyn Fn() -> bool + Sync),
     is_resumed: bool,
-    /// Bytes that were read in earlier calls.
+    /// The number of bytes read in earlier calls.
     bytes_before: u64,
     /// Findings that are not stored yet.
     found: Vec<Finding>,
@@ -51,7 +51,7 @@ pub(super) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Begins a check, or resumes an unfinished one that was asked to do the same.
+    /// Begins a check, or resumes an unfinished check with the same options.
     pub(super) async fn begin(
         store: &FileStore,
         name: CheckName,
@@ -61,13 +61,14 @@ impl<'a> Check<'a> {
         progress: &'a dyn Progress,
     ) -> Result<Self> {
         let metadata = &store.inner().metadata;
-        let unfinished = metadata.check_run(name).await?.filter(|run| can_resume(run, options));
+        let unfinished =
+            metadata.inspection().check_run(name).await?.filter(|run| can_resume(run, options));
         let is_resumed = unfinished.is_some();
         let run = if let Some(run) = unfinished {
             run
         } else {
             let run = fresh(store, name, options);
-            metadata.begin_check(&run).await?;
+            metadata.inspection().begin_check(&run).await?;
             run
         };
 
@@ -90,7 +91,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Does one part after the other, until the end or until it is told to stop.
+    /// Runs the parts one after the other, until the end or until the check is told to stop.
     pub(super) async fn all_parts(&mut self) -> Result<()> {
         while !self.is_stopped() && self.run.ended_at.is_none() {
             self.show();
@@ -106,7 +107,7 @@ impl<'a> Check<'a> {
         self.save().await
     }
 
-    /// Goes on to the part after the present one.
+    /// Continues with the next part.
     pub(super) async fn part_is_done(&mut self) -> Result<()> {
         let next = match self.run.part.as_str() {
             FILES => BLOBS,
@@ -120,7 +121,7 @@ impl<'a> Check<'a> {
         self.save().await
     }
 
-    /// Makes the report of what is known by now.
+    /// Returns the report of the check so far.
     pub(super) async fn report(&self) -> Result<FsckReport> {
         let metadata = &self.inner().metadata;
         let (run, name) = (&self.run, self.run.name);
@@ -133,17 +134,17 @@ impl<'a> Check<'a> {
         report.postponed = run.postponed.iter().cloned().collect();
         report.not_looked_at.clone_from(&self.not_looked_at);
 
-        for (kind, found, repaired) in metadata.count_findings(name).await? {
+        for (kind, found, repaired) in metadata.inspection().count_findings(name).await? {
             report.found_by_kind.insert(kind, found);
             if repaired > 0 {
                 report.repaired_by_kind.insert(kind, repaired);
             }
         }
-        report.findings = metadata.findings(name, REPORTED).await?;
+        report.findings = metadata.inspection().findings(name, REPORTED).await?;
         Ok(report)
     }
 
-    /// Notes something that was found.
+    /// Records a finding.
     pub(super) fn note(&mut self, finding: Finding) {
         let Finding { kind, place, name, detail, .. } = &finding;
         if let FindingOutcome::Repaired(how) = &finding.outcome {
@@ -159,19 +160,20 @@ impl<'a> Check<'a> {
         &self.found
     }
 
-    /// Stores the state if that was not done for some time.
+    /// Stores the state if the last time was long ago.
     pub(super) async fn save_if_due(&mut self) -> Result<()> {
         self.show();
         let age = self.inner().clock.monotonic().saturating_sub(self.saved_at);
         if age >= SAVE_AFTER || self.found.len() >= HELD { self.save().await } else { Ok(()) }
     }
 
-    /// Stores the state, and what was found since the last time.
+    /// Stores the state, and the new findings.
     async fn save(&mut self) -> Result<()> {
         self.run.bytes = self.bytes_before + self.entry.progress().bytes();
         let found = mem::take(&mut self.found);
         let metadata = Arc::clone(&self.inner().metadata);
-        (self.run.found, self.run.repaired) = metadata.save_check(&self.run, found).await?;
+        (self.run.found, self.run.repaired) =
+            metadata.inspection().save_check(&self.run, found).await?;
         self.saved_at = self.inner().clock.monotonic();
         self.show();
         Ok(())
@@ -199,12 +201,12 @@ impl<'a> Check<'a> {
         self.run.mode == FsckMode::Repair
     }
 
-    /// Returns the name under which things are put into the quarantine.
+    /// Returns the name of this run's quarantine folder.
     pub(super) fn quarantine(&self) -> String {
         format!("fsck-{}", self.run.started_at.as_millis())
     }
 
-    /// Counts bytes that were read, and waits as long as the rate asks for.
+    /// Counts bytes that were read, and waits as the rate limit requires.
     pub(super) async fn pace(&self, bytes: u64) {
         self.entry.progress().add_bytes(bytes);
         self.progress.add_bytes(bytes);
@@ -213,7 +215,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Tells whether the bytes of a holder are to be looked at.
+    /// Returns true if the check covers the bytes of this holder.
     pub(super) fn is_wanted(&self, holder: &ProviderCode) -> bool {
         self.run.provider.as_ref().is_none_or(|only| only == holder) && !self.is_postponed(holder)
     }
@@ -222,7 +224,7 @@ impl<'a> Check<'a> {
         self.run.postponed.iter().any(|(code, _)| code == holder)
     }
 
-    /// Leaves a holder out from now on: nothing can be known of its bytes.
+    /// Skips a holder from now on, because its bytes cannot be checked.
     pub(super) fn postpone(&mut self, holder: &ProviderCode, error: &Error) {
         if !self.is_postponed(holder) {
             let reason = error.to_string();
@@ -232,7 +234,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Turns the outcome of a repair into that of its finding.
+/// Converts the result of a repair to the outcome of its finding.
 pub(super) fn outcome(repaired: Result<Option<String>>) -> FindingOutcome {
     match repaired {
         Ok(Some(how)) => FindingOutcome::Repaired(how),

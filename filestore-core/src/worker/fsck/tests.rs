@@ -3,16 +3,18 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::*;
-use crate::domain::binding::NewBinding;
-use crate::domain::clock::Timestamp;
+use crate::domain::access::scope::Scope;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::ErrorKind;
-use crate::domain::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckStart};
+use crate::domain::file::path::BlobKey;
+use crate::domain::file::record::FileRecord;
 use crate::domain::id::{BlobId, FileId};
-use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderConfig;
-use crate::domain::record::FileRecord;
-use crate::domain::scope::Scope;
+use crate::domain::provider::binding::NewBinding;
+use crate::domain::report::fsck::{
+    Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckStart,
+};
+use crate::domain::time::clock::Timestamp;
 use crate::metadata::WriteIntent;
 use crate::service::NewUpload;
 use crate::worker::NoProgress;
@@ -41,7 +43,7 @@ impl House {
     async fn upload(&self, organization: &str, bytes: &[u8]) -> FileRecord {
         let new = NewUpload::new(organization.parse().unwrap(), "docs".parse().unwrap());
         let record = self.store.upload(new, bytes).await.unwrap();
-        self.store.inner().publishing.idle().await;
+        self.store.inner().uploads.publishing.idle().await;
         record
     }
 
@@ -84,7 +86,8 @@ impl House {
 async fn open(path: &Path) -> FileStore {
     let root = path.join("disk").to_str().unwrap().to_owned();
     let disk = ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", root);
-    let config = StoreConfig { providers: vec![disk], ..StoreConfig::default() };
+    let purge_grace = std::time::Duration::ZERO;
+    let config = StoreConfig { providers: vec![disk], purge_grace, ..StoreConfig::default() };
     FileStore::builder(path.join("data")).config(config).open().await.unwrap()
 }
 
@@ -113,7 +116,7 @@ async fn a_sound_store_is_clean_to_the_last_byte() {
     house.upload("7", b"here").await;
     house.upload("8", b"there").await;
     let deleted = house.upload("7", b"deleted").await;
-    house.store.delete(deleted.file_id, &Scope::All).await.unwrap();
+    house.store.scoped(&Scope::All).delete(deleted.file_id).await.unwrap();
 
     let report = house.deep().await;
     assert!(report.is_clean(), "{report:?}");
@@ -191,14 +194,14 @@ async fn damaged_bytes_are_moved_aside_and_can_be_put_back() {
     let place = finding.outcome.text().strip_prefix("moved to ").unwrap();
     assert_eq!(std::fs::read(house.data().join(place)).unwrap(), b"sOund");
     assert!(!house.blob(&record).exists());
-    assert!(house.store.read(record.file_id, &Scope::All).await.is_err(), "no wrong bytes");
+    assert!(house.store.scoped(&Scope::All).read(record.file_id).await.is_err(), "no wrong bytes");
     assert_eq!(only(&house.quick().await).kind, FindingKind::MissingBytes);
 
     std::fs::create_dir_all(house.blob(&record).parent().unwrap()).unwrap();
     std::fs::rename(house.data().join(place), house.blob(&record)).unwrap();
     std::fs::write(house.blob(&record), b"sound").unwrap();
     assert!(house.deep().await.is_clean());
-    assert_eq!(house.store.read(record.file_id, &Scope::All).await.unwrap(), "sound");
+    assert_eq!(house.store.scoped(&Scope::All).read(record.file_id).await.unwrap(), "sound");
 }
 
 #[tokio::test]
@@ -231,10 +234,8 @@ async fn bytes_that_nothing_refers_to_are_told_and_set_aside() {
 async fn what_the_database_refers_to_in_any_way_is_no_orphan() {
     let house = House::new().await;
     let (old, _) = (house.upload("7", b"old").await, house.upload("8", b"there").await);
-    let staged = house.store.uploads().stage_bytes("new".into()).await.unwrap();
-    let change = crate::service::Change::Replace(crate::service::Replacement::new(staged));
-    house.store.change(old.file_id, &Scope::All, change, None).await.unwrap();
-    house.store.inner().publishing.idle().await;
+    house.store.scoped(&Scope::All).replace(old.file_id, &b"new"[..]).await.unwrap();
+    house.store.inner().uploads.publishing.idle().await;
     assert!(house.blob(&old).exists(), "within its grace period");
 
     let noted = stray(&house.dir.path().join("disk"));
@@ -246,7 +247,9 @@ async fn what_the_database_refers_to_in_any_way_is_no_orphan() {
         owner: None,
     };
     house.store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
-    let _staged = house.store.uploads().stage_bytes("under way".into()).await.unwrap();
+    let mut under_way = house.store.uploads().begin_unclaimed();
+    under_way.write("under way".into()).await.unwrap();
+    under_way.settle().await.unwrap();
     let report = house.repair().await;
     assert!(report.is_clean(), "{report:?}");
 }
@@ -338,14 +341,14 @@ async fn damaged_rows_are_set_right_where_the_rest_says_how_and_else_set_aside()
     assert!(outcome_of(hopeless.file_id).starts_with("set aside"), "{report:?}");
 
     for record in [&owner, &key, &sound] {
-        let again = house.store.record(record.file_id, &Scope::All).await.unwrap();
+        let again = house.store.scoped(&Scope::All).record(record.file_id).await.unwrap();
         assert_eq!(
             (&again.blob.key, &again.organization_id),
             (&record.blob.key, &record.organization_id)
         );
-        house.store.read(record.file_id, &Scope::All).await.unwrap();
+        house.store.scoped(&Scope::All).read(record.file_id).await.unwrap();
     }
-    let error = house.store.record(hopeless.file_id, &Scope::All).await.unwrap_err();
+    let error = house.store.scoped(&Scope::All).record(hopeless.file_id).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::RecordDamaged);
     assert!(house.blob(&hopeless).exists(), "the bytes of a damaged row stay");
     let rows = std::fs::read_dir(house.data().join("quarantine")).unwrap().next().unwrap().unwrap();
@@ -365,8 +368,8 @@ async fn a_location_that_is_not_its_providers_is_set_right() {
     assert_eq!(house.quick().await.found_by_kind[&FindingKind::WrongLocation], 2);
     assert!(house.repair().await.findings.iter().all(is_repaired));
     assert!(house.deep().await.is_clean());
-    assert_eq!(house.store.read(there.file_id, &Scope::All).await.unwrap(), "there");
-    assert_eq!(house.store.read(here.file_id, &Scope::All).await.unwrap(), "here");
+    assert_eq!(house.store.scoped(&Scope::All).read(there.file_id).await.unwrap(), "there");
+    assert_eq!(house.store.scoped(&Scope::All).read(here.file_id).await.unwrap(), "here");
 }
 
 #[tokio::test]
@@ -398,7 +401,7 @@ async fn drifted_totals_are_counted_anew() {
     assert_eq!(report.found_by_kind[&FindingKind::DriftedTotal], 2, "{report:?}");
     assert!(report.findings[1].detail.contains("9 files and 1 bytes, counted are 1 files and 5"));
     assert!(house.repair().await.findings.iter().all(is_repaired));
-    let usage = house.store.usage(&"7".parse().unwrap(), &Scope::All).await.unwrap();
+    let usage = house.store.scoped(&Scope::All).usage(&"7".parse().unwrap()).await.unwrap();
     assert_eq!((usage.local.files, usage.local.bytes), (1, 5));
     assert!(house.quick().await.is_clean());
 }
@@ -417,7 +420,7 @@ async fn a_check_of_the_variants_goes_on_after_the_page_at_which_it_was_stopped(
         stale.push(file);
     }
 
-    let checks = &house.store.inner().checks;
+    let checks = &house.store.inner().background.checks;
     let stop =
         || checks.running().is_some_and(|run| run.part == "variants" && run.checked_names > 0);
     let options = FsckOptions::default();
@@ -441,13 +444,13 @@ async fn what_comes_between_the_count_and_the_correction_of_a_total_is_counted_t
     house.sql(usage, record.file_id);
 
     let metadata = &house.store.inner().metadata;
-    let drifted = metadata.drifted_totals(Some("7")).await.unwrap();
+    let drifted = metadata.inspection().drifted_totals(Some("7")).await.unwrap();
     house.upload("7", b"more").await;
-    metadata.correct_totals(&drifted).await.unwrap();
+    metadata.inspection().correct_totals(&drifted).await.unwrap();
 
-    let usage = house.store.usage(&"7".parse().unwrap(), &Scope::All).await.unwrap();
+    let usage = house.store.scoped(&Scope::All).usage(&"7".parse().unwrap()).await.unwrap();
     assert_eq!((usage.local.files, usage.local.bytes), (2, 9));
-    assert_eq!(metadata.drifted_totals(Some("7")).await.unwrap(), []);
+    assert_eq!(metadata.inspection().drifted_totals(Some("7")).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -572,7 +575,7 @@ async fn a_store_that_changes_under_a_check_gives_no_false_alarm() {
             for organization in ["7", "8"] {
                 let new = NewUpload::new(organization.parse().unwrap(), "docs".parse().unwrap());
                 let record = store.upload(new, &b"comes and goes"[..]).await.unwrap();
-                store.delete(record.file_id, &Scope::All).await.unwrap();
+                store.scoped(&Scope::All).delete(record.file_id).await.unwrap();
             }
             store.admin().purge(&NoProgress).await.unwrap();
             rounds += 1;

@@ -1,19 +1,20 @@
-//! Totals: what is counted as files come and go, against the files.
+//! Compares the counters of files with the files.
 
 use super::run::{Check, outcome};
 use crate::domain::error::Result;
-use crate::domain::fsck::{Finding, FindingKind};
+use crate::domain::report::fsck::{Finding, FindingKind};
 use crate::metadata::DriftedTotal;
 
-/// Organizations of a page.
+/// The number of organizations in a page.
 const PAGE: usize = 100;
 
 impl Check<'_> {
-    /// Adds up the files of each organization, from where the check stopped, and those of each sync
-    /// status.
+    /// Counts the files of each organization, from the position where the check stopped, and the files in
+    /// each sync status.
     pub(super) async fn totals(&mut self) -> Result<()> {
         loop {
-            let page = self.inner().metadata.organizations(&self.run.cursor, PAGE).await?;
+            let page =
+                self.inner().metadata.inspection().organizations(&self.run.cursor, PAGE).await?;
             let is_last = page.len() < PAGE;
             for organization in page {
                 if self.is_stopped() {
@@ -33,7 +34,7 @@ impl Check<'_> {
 
     async fn total(&mut self, organization: Option<&str>) -> Result<()> {
         let metadata = self.inner().metadata.clone();
-        let drifted = metadata.drifted_totals(organization).await?;
+        let drifted = metadata.inspection().drifted_totals(organization).await?;
         if drifted.is_empty() {
             return Ok(());
         }
@@ -41,6 +42,7 @@ impl Check<'_> {
         let repaired = if self.repairs() {
             Some(
                 metadata
+                    .inspection()
                     .correct_totals(&drifted)
                     .await
                     .map(|()| "corrected by what it had drifted"),

@@ -1,23 +1,23 @@
-//! The cache of variants: entries of files that are gone, and entries that cannot be read.
+//! Checks the variant cache for entries of removed files, and for unreadable entries.
 
 use super::run::{Check, outcome};
 use crate::domain::error::Result;
-use crate::domain::fsck::{Finding, FindingKind};
 use crate::domain::id::FileId;
+use crate::domain::report::fsck::{Finding, FindingKind};
 
-/// Files that are asked for at once: what is done again after a stop.
+/// The number of files in one query. After a stop, this work is repeated.
 const PAGE: usize = if cfg!(test) { 2 } else { 500 };
 
-/// Separator of a part of the cache and a file in it; in neither of them.
+/// The separator of a cache folder and a file in the cursor. Neither contains it.
 const SEPARATOR: char = '\n';
 
 impl Check<'_> {
-    /// Looks at the cache on the disk, page by page, from where the check stopped.
+    /// Checks the disk cache page by page, from the position where the check stopped.
     pub(super) async fn variants(&mut self) -> Result<()> {
         let cursor = self.run.cursor.clone();
         // The part of the cache, and the last file of it; no file where all of the part was looked at.
         let (at, after) = cursor.split_once(SEPARATOR).unwrap_or((&cursor, ""));
-        for shard in self.inner().variants.cached_shards().await {
+        for shard in self.inner().pictures.engine.cached_shards().await {
             let is_at = shard == at;
             if shard.as_str() < at || (is_at && after.is_empty()) {
                 continue;
@@ -32,9 +32,9 @@ impl Check<'_> {
         self.part_is_done().await
     }
 
-    /// Looks at the files in a part of the cache that come after `after`.
+    /// Checks the files after `after` in a cache folder.
     async fn shard(&mut self, shard: &str, after: Option<FileId>) -> Result<()> {
-        let mut files = self.inner().variants.cached_files(shard.to_owned()).await;
+        let mut files = self.inner().pictures.engine.cached_files(shard.to_owned()).await;
         files.retain(|file| after.is_none_or(|after| *file > after));
         files.sort_unstable();
 
@@ -53,16 +53,19 @@ impl Check<'_> {
     }
 
     async fn cached(&mut self, files: &[FileId]) -> Result<()> {
-        let known = self.inner().metadata.known_files(files).await?;
+        let known = self.inner().metadata.inspection().known_files(files).await?;
         for (&file, is_known) in files.iter().zip(known) {
             let detail = if is_known {
-                let bad =
-                    if self.is_deep() { self.inner().variants.bad_cached(file).await } else { 0 };
+                let bad = if self.is_deep() {
+                    self.inner().pictures.engine.bad_cached(file).await
+                } else {
+                    0
+                };
                 (bad > 0)
                     .then(|| format!("{bad} cached variants cannot be read, and are never served"))
             } else {
                 // The purge removes them before the record.
-                let is_there = self.inner().variants.has_cached(file).await;
+                let is_there = self.inner().pictures.engine.has_cached(file).await;
                 is_there.then(|| "cached variants of a file that is gone".to_owned())
             };
 
@@ -73,13 +76,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Tells of entries that nobody needs. The cache is the one thing that a repair deletes: every
-    /// variant is made again when a client asks for it.
+    /// Reports unneeded entries. A repair deletes them. The cache is the only data that a repair deletes,
+    /// because every variant can be made again.
     async fn stale(&mut self, file: FileId, detail: String) {
         let kind = FindingKind::StaleVariant;
         let mut finding = Finding::new(kind, "variants", file.to_string(), detail).of_file(file);
         if self.repairs() {
-            let removed = self.inner().variants.remove_file(file).await;
+            let removed = self.inner().pictures.engine.remove_file(file).await;
             let text = "removed: they are made again if a client asks for them";
             finding.outcome = outcome(removed.map(|()| Some(text.to_owned())));
         }

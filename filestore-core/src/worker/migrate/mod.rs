@@ -1,11 +1,13 @@
-//! Migration: an organization's files follow its binding while they are served.
+//! Migration: moves an organization's files to the provider of its binding while they stay available.
 //!
-//! The target is the provider of the active binding, or LOCAL without one, so that new files go
-//! there already. Each file is copied, verified and flipped in one transaction; its old bytes stay
-//! for the grace period. What is left is what the records say, so a run can be stopped at any time
-//! and begun again.
+//! The target is the provider of the active binding, or LOCAL without a binding, so that new files already go
+//! there. Each file is copied, verified and flipped in one transaction. The old bytes stay during the grace
+//! period. The remaining work follows from the records, so a run can be stopped at any time and started
+//! again.
 
 mod verify;
+
+pub(in crate::worker) use self::verify::verify;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,229 +15,223 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::failures::{Audience, Failures};
-use super::lane::while_renewing;
-use super::progress::Progress;
+use super::running::failures::{Audience, Failures};
+use super::running::lane::while_renewing;
+use super::running::progress::Progress;
 use super::sync::meter;
 use crate::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::{Location, Status, SyncStatus};
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::FileRecord;
 use crate::domain::report::{MigrateHolding, MigratePlan, MigrateReport, MigrateStatus};
-use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::Holding;
-use crate::service::migrations::RegisteredMigration;
-use crate::service::relocate::{Moved, RateLimit};
+use crate::service::providers::relocate::{Moved, RateLimit};
+use crate::service::work::migrations::RegisteredMigration;
 
-/// Files looked at in one query.
+/// The number of files in one query.
 const PAGE: usize = 200;
 
-/// The most passes of a run; each after the first looks again at the files that changed under it.
+/// The maximum number of passes in a run. Each further pass processes the files that changed during the
+/// previous pass.
 const PASSES: usize = 10;
 
-/// Pause in which the sync worker may finish the files that it has.
+/// The pause in which the sync worker can finish its files.
 const BETWEEN_PASSES: Duration = Duration::from_millis(300);
 
 /// The options of a migration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateOptions {
-    /// The most bytes that all its copies together read in a second; `None` for no limit.
+    /// The maximum bytes per second that all copies together read. `None` means no limit.
     pub bytes_per_second: Option<u64>,
 }
 
-impl FileStore {
-    /// Counts what a migration of the organization to `to` would move; changes nothing. Errors as
-    /// [`migrate_run`](Self::migrate_run), but for a target that takes no files: the plan says so.
-    pub(crate) async fn migrate_plan(
-        &self,
-        organization: OrganizationNumber,
-        to: &ProviderCode,
-    ) -> Result<MigratePlan> {
-        let organization = self.migration_of(organization, to).await?;
-        let holder = self.providers().holder_of_new(to);
-        let mut plan = MigratePlan::new(to.clone());
+/// Counts the files that a migration of the organization to `to` would move. Changes nothing. Errors are
+/// those of [`run`]. If the target does not accept files, the plan reports this instead of an error.
+pub(crate) async fn plan(
+    store: &FileStore,
+    organization: OrganizationNumber,
+    to: &ProviderCode,
+) -> Result<MigratePlan> {
+    let organization = migration_of(store, organization, to).await?;
+    let holder = store.providers().holder_of_new(to);
+    let mut plan = MigratePlan::new(to.clone());
 
-        for holding in self.inner().metadata.holdings(&organization).await? {
-            if holding.status != Status::Ready {
-                plan.stay_files += holding.files;
-                plan.stay_bytes += holding.bytes;
-            } else if holding.provider == holder {
-                plan.there_files += holding.files;
-                plan.there_bytes += holding.bytes;
-            } else {
-                plan.move_files += holding.files;
-                plan.move_bytes += holding.bytes;
-                plan.from.push(self.holding(&holding));
-            }
-        }
-
-        plan.refused = self.providers().check_takes_files(to).err().map(|error| error.to_string());
-        Ok(plan)
-    }
-
-    /// Moves the organization's READY files to `to`, several at a time, until none is elsewhere or
-    /// `stop` returns true; then the copies under way are finished. Progress counts files, and
-    /// bytes beside them.
-    ///
-    /// `Conflict` if the organization is bound to another provider or a migration of it is under way;
-    /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
-    pub(crate) async fn migrate_run(
-        &self,
-        organization: OrganizationNumber,
-        to: &ProviderCode,
-        options: MigrateOptions,
-        stop: &(dyn Fn() -> bool + Sync),
-        progress: Arc<dyn Progress>,
-    ) -> Result<MigrateReport> {
-        let number = organization;
-        let organization = self.migration_of(number, to).await?;
-        self.providers().check_takes_files(to)?;
-        let entry = self.inner().begin_migration(&organization, to).await?;
-        let holder = self.providers().holder_of_new(to);
-
-        let shared = Arc::clone(entry.progress());
-        let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
-
-        let left = self.elsewhere(&organization, &holder).await?;
-        progress.accepted();
-        progress.start(Some(left.files));
-
-        let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
-        let report = MigrateReport::default();
-        let store = self.clone();
-        let owner = self.inner().metadata.run_name();
-        let failures = Failures::of(Audience::Caller);
-        let mut run = MigrateRun {
-            store,
-            entry,
-            number,
-            holder: holder.clone(),
-            owner: owner.clone(),
-            limit,
-            progress,
-            report,
-            failures,
-            is_rebound: false,
-        };
-
-        // A copy may take days: while it goes on, its note stays young.
-        while_renewing(run.passes(stop), || self.renew_notes(&owner)).await?;
-
-        let left = self.elsewhere(&organization, &holder).await?;
-        run.report.left_files = left.files;
-        run.report.left_bytes = left.bytes;
-        run.report.stopped = stop() || run.is_rebound;
-        (run.report.failures, run.report.failed) = run.failures.into_parts();
-        run.entry.finish().await;
-        Ok(run.report)
-    }
-
-    /// Renews the notes of a run. If that fails now it may succeed at the next time.
-    async fn renew_notes(&self, owner: &str) {
-        let inner = self.inner();
-        if let Err(error) = inner.metadata.renew_writes(owner, inner.now()).await {
-            tracing::warn!(error = %error.chain(), "a migration could not renew its notes");
+    for holding in store.inner().metadata.holdings(&organization).await? {
+        if holding.status != Status::Ready {
+            plan.stay_files += holding.files;
+            plan.stay_bytes += holding.bytes;
+        } else if holding.provider == holder {
+            plan.there_files += holding.files;
+            plan.there_bytes += holding.bytes;
+        } else {
+            plan.move_files += holding.files;
+            plan.move_bytes += holding.bytes;
+            plan.from.push(shown(store, &holding));
         }
     }
 
-    /// Reports where the organization's files are, and how far a migration has come, on whichever server.
-    pub(crate) async fn migrate_status(
-        &self,
-        organization: OrganizationNumber,
-    ) -> Result<MigrateStatus> {
-        let number = organization;
-        let organization = OrganizationId::from(number);
-        let running = self.inner().running_migration(&organization).await?;
-        let bound = self.inner().metadata.active_binding(number).await?;
-        let holdings = self.inner().metadata.holdings(&organization).await?;
+    plan.refused = store.providers().check_takes_files(to).err().map(|error| error.to_string());
+    Ok(plan)
+}
 
-        Ok(MigrateStatus {
-            organization: number,
-            bound_to: bound.map(|binding| binding.provider),
-            holdings: holdings.iter().map(|holding| self.holding(holding)).collect(),
-            running,
-        })
+/// Moves the organization's READY files to `to`, several at a time, until all files are there or `stop`
+/// returns true. Running copies are finished. Progress counts files and bytes.
+///
+/// Returns `Conflict` if the organization is bound to another provider, or if a migration of it is running.
+/// Returns `ProviderUnavailable` or `ProviderInactive` if `to` does not accept files.
+pub(crate) async fn run(
+    store: &FileStore,
+    organization: OrganizationNumber,
+    to: &ProviderCode,
+    options: MigrateOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: Arc<dyn Progress>,
+) -> Result<MigrateReport> {
+    let number = organization;
+    let organization = migration_of(store, number, to).await?;
+    store.providers().check_takes_files(to)?;
+    let entry = store.inner().background.begin_migration(&organization, to).await?;
+    let holder = store.providers().holder_of_new(to);
+
+    let shared = Arc::clone(entry.progress());
+    let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
+
+    let left = elsewhere(store, &organization, &holder).await?;
+    progress.accepted();
+    progress.start(Some(left.files));
+
+    let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
+    let report = MigrateReport::default();
+    let owner = store.inner().metadata.run_name();
+    let failures = Failures::of(Audience::Caller);
+    let mut run = MigrateRun {
+        store: store.clone(),
+        entry,
+        number,
+        holder: holder.clone(),
+        owner: owner.clone(),
+        limit,
+        progress,
+        report,
+        failures,
+        is_rebound: false,
+    };
+
+    // A copy may take days: while it goes on, its note stays young.
+    while_renewing(run.passes(stop), || renew_notes(store, &owner)).await?;
+
+    let left = elsewhere(store, &organization, &holder).await?;
+    run.report.left_files = left.files;
+    run.report.left_bytes = left.bytes;
+    run.report.stopped = stop() || run.is_rebound;
+    (run.report.failures, run.report.failed) = run.failures.into_parts();
+    run.entry.finish().await;
+    Ok(run.report)
+}
+
+/// Renews the write intents of a run. After a failure, the next renewal tries again.
+async fn renew_notes(store: &FileStore, owner: &str) {
+    let inner = store.inner();
+    if let Err(error) = inner.metadata.renew_writes(owner, inner.now()).await {
+        tracing::warn!(error = %error.chain(), "a migration could not renew its notes");
     }
+}
 
-    /// Tells every migration of this server to stop, as at the end of the process.
-    pub(crate) fn migrate_stop_all(&self) {
-        self.inner().migrations.stop_all();
-    }
+/// Reports at which providers the organization's files are, and the progress of a migration on any server.
+pub(crate) async fn status(
+    store: &FileStore,
+    organization: OrganizationNumber,
+) -> Result<MigrateStatus> {
+    let number = organization;
+    let organization = OrganizationId::from(number);
+    let running = store.inner().background.running_migration(&organization).await?;
+    let bound = store.inner().metadata.active_binding(number).await?;
+    let holdings = store.inner().metadata.holdings(&organization).await?;
 
-    /// Tells the migration of the organization that is under way, on whichever server, to stop: it finishes its
-    /// copies and returns its report to the caller that runs it. False if none is under way.
-    pub(crate) async fn migrate_stop(&self, organization: OrganizationNumber) -> Result<bool> {
-        self.inner().stop_migration(&OrganizationId::from(organization)).await
-    }
+    Ok(MigrateStatus {
+        organization: number,
+        bound_to: bound.map(|binding| binding.provider),
+        holdings: holdings.iter().map(|holding| shown(store, holding)).collect(),
+        running,
+    })
+}
 
-    /// Returns the organization as files name it, if its new files go to `to`. `Conflict` if they
-    /// go to another provider; `NoActiveBinding` without a binding, unless `to` is LOCAL.
-    async fn migration_of(
-        &self,
-        organization: OrganizationNumber,
-        to: &ProviderCode,
-    ) -> Result<OrganizationId> {
-        let is_local = self.providers().location(to) == Location::Local;
-        let (organization, bound) = match self.bound(organization).await {
-            Err(error) if error.kind() == ErrorKind::NoActiveBinding && is_local => {
-                return Ok(organization.into());
-            }
-            bound => bound?,
-        };
+/// Tells all migrations of this server to stop, for example at the end of the process.
+pub(crate) fn stop_all(store: &FileStore) {
+    store.inner().background.migrations.stop_all();
+}
 
-        if bound == *to {
-            return Ok(organization);
+/// Tells the organization's running migration on any server to stop. The migration finishes its copies, and
+/// returns its report to its caller. Returns false if no migration runs.
+pub(crate) async fn stop(store: &FileStore, organization: OrganizationNumber) -> Result<bool> {
+    store.inner().background.stop_migration(&OrganizationId::from(organization)).await
+}
+
+/// Returns the organization, as its files name it, if its new files go to `to`. `Conflict` if they go to
+/// another provider. `NoActiveBinding` without a binding, unless `to` is LOCAL.
+async fn migration_of(
+    store: &FileStore,
+    organization: OrganizationNumber,
+    to: &ProviderCode,
+) -> Result<OrganizationId> {
+    let is_local = store.providers().location(to) == Location::Local;
+    let (organization, bound) = match bound(store, organization).await {
+        Err(error) if error.kind() == ErrorKind::NoActiveBinding && is_local => {
+            return Ok(organization.into());
         }
+        bound => bound?,
+    };
 
-        let message =
-            format!("organization {organization} is bound to {bound}: bind it to {to} first");
-        Err(Error::new(ErrorKind::Conflict, message)
-            .with_field("to")
-            .with_allowed([bound.as_str()]))
+    if bound == *to {
+        return Ok(organization);
     }
 
-    /// Returns the organization as files name it, and the provider that it is bound to.
-    pub(super) async fn bound(
-        &self,
-        organization: OrganizationNumber,
-    ) -> Result<(OrganizationId, ProviderCode)> {
-        let id = OrganizationId::from(organization);
-        match self.inner().metadata.active_binding(organization).await? {
-            Some(binding) => Ok((id, binding.provider)),
-            None => Err(Error::new(
-                ErrorKind::NoActiveBinding,
-                format!("organization {organization} has no active binding"),
-            )
-            .with_field("organization")),
+    let message = format!("organization {organization} is bound to {bound}: bind it to {to} first");
+    Err(Error::new(ErrorKind::Conflict, message).with_field("to").with_allowed([bound.as_str()]))
+}
+
+/// Returns the organization, as its files name it, and the provider of its binding.
+pub(super) async fn bound(
+    store: &FileStore,
+    organization: OrganizationNumber,
+) -> Result<(OrganizationId, ProviderCode)> {
+    let id = OrganizationId::from(organization);
+    match store.inner().metadata.active_binding(organization).await? {
+        Some(binding) => Ok((id, binding.provider)),
+        None => Err(Error::new(
+            ErrorKind::NoActiveBinding,
+            format!("organization {organization} has no active binding"),
+        )
+        .with_field("organization")),
+    }
+}
+
+fn shown(store: &FileStore, holding: &Holding) -> MigrateHolding {
+    MigrateHolding {
+        provider: holding.provider.clone(),
+        status: holding.status,
+        files: holding.files,
+        bytes: holding.bytes,
+        available: store.providers().get(&holding.provider).is_some(),
+    }
+}
+
+async fn elsewhere(
+    store: &FileStore,
+    organization: &OrganizationId,
+    holder: &ProviderCode,
+) -> Result<Amount> {
+    let mut left = Amount::default();
+    for holding in store.inner().metadata.holdings(organization).await? {
+        if holding.status == Status::Ready && holding.provider != *holder {
+            left.files += holding.files;
+            left.bytes += holding.bytes;
         }
     }
-
-    fn holding(&self, holding: &Holding) -> MigrateHolding {
-        MigrateHolding {
-            provider: holding.provider.clone(),
-            status: holding.status,
-            files: holding.files,
-            bytes: holding.bytes,
-            available: self.providers().get(&holding.provider).is_some(),
-        }
-    }
-
-    async fn elsewhere(
-        &self,
-        organization: &OrganizationId,
-        holder: &ProviderCode,
-    ) -> Result<Amount> {
-        let mut left = Amount::default();
-        for holding in self.inner().metadata.holdings(organization).await? {
-            if holding.status == Status::Ready && holding.provider != *holder {
-                left.files += holding.files;
-                left.bytes += holding.bytes;
-            }
-        }
-        Ok(left)
-    }
+    Ok(left)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -247,17 +243,18 @@ struct Amount {
 struct MigrateRun {
     store: FileStore,
     entry: RegisteredMigration,
-    /// The organization as its bindings name it.
+    /// The organization, as its bindings name it.
     number: OrganizationNumber,
-    /// The store that the files are moved to: that of the target.
+    /// The store that receives the files, which is the target's store.
     holder: ProviderCode,
-    /// The name of the run in the notes of its copies.
+    /// The name of the run in the write intents of its copies.
     owner: String,
     limit: Option<Arc<RateLimit>>,
     progress: Arc<dyn Progress>,
     report: MigrateReport,
     failures: Failures,
-    /// The organization is bound to another provider by now: the rest stays where it is.
+    /// True if the organization was bound to another provider during the run. The remaining files are then
+    /// not moved.
     is_rebound: bool,
 }
 
@@ -275,7 +272,8 @@ impl MigrateRun {
         Ok(())
     }
 
-    /// Looks at every file that is elsewhere, once; returns how many changed under it.
+    /// Processes every file that is elsewhere, once. Returns the number of files that changed during the
+    /// pass.
     async fn pass(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64> {
         let store = self.store.clone();
         let at_once = store.config().sync.concurrency;
@@ -286,7 +284,7 @@ impl MigrateRun {
         'pages: loop {
             let (organization, target) =
                 (self.entry.organization(), self.entry.progress().target());
-            if let Err(error) = store.migration_of(self.number, target).await {
+            if let Err(error) = migration_of(&store, self.number, target).await {
                 tracing::warn!(%organization, error = %error.chain(), "a migration ends early");
                 self.is_rebound = true;
                 break;
@@ -328,14 +326,14 @@ impl MigrateRun {
         moves.spawn(async move {
             let moved = store.inner().move_blob(&record, &holder, &owner, meter).await;
             if matches!(moved, Ok(Moved::Done)) {
-                store.inner().traffic.add_file();
+                store.inner().background.traffic.add_file();
                 shared.add(record.blob.size_bytes);
             }
             (record.file_id, record.blob.size_bytes, moved)
         });
     }
 
-    /// Counts an outcome; 1 if the file changed meanwhile.
+    /// Counts an outcome. Returns 1 if the file changed in the meantime.
     fn note(&mut self, outcome: Option<Result<Outcome, tokio::task::JoinError>>) -> u64 {
         match outcome {
             Some(Ok((_, bytes, Ok(Moved::Done)))) => {

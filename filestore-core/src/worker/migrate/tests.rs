@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::domain::binding::{BindingChange, NewBinding};
-use crate::domain::clock::{Clock, ManualClock, Timestamp};
+use crate::domain::access::scope::Scope;
 use crate::domain::config::StoreConfig;
 use crate::domain::provider::ProviderConfig;
-use crate::domain::scope::Scope;
+use crate::domain::provider::binding::{BindingChange, NewBinding};
+use crate::domain::time::clock::{Clock, ManualClock, Timestamp};
 use crate::service::NewUpload;
 use crate::storage::Priority;
-use crate::worker::NoProgress;
+use crate::worker::{NoProgress, purge, sync, upkeep};
 
 fn disk() -> ProviderCode {
     "disk".parse().unwrap()
@@ -74,7 +74,7 @@ async fn a_run_that_is_stopped_goes_on_where_it_was() {
     let after_four = || asked.fetch_add(1, Ordering::SeqCst) >= 4;
     let options = MigrateOptions::default();
     let disk = disk();
-    let run = store.migrate_run(seven(), &disk, options, &after_four, Arc::new(NoProgress));
+    let run = super::run(&store, seven(), &disk, options, &after_four, Arc::new(NoProgress));
     let report = run.await.unwrap();
     assert!(report.stopped);
     assert_eq!((report.moved_files, report.left_files), (4, 6));
@@ -83,7 +83,7 @@ async fn a_run_that_is_stopped_goes_on_where_it_was() {
 
     let store = bound(home.path()).await;
     let report =
-        store.migrate_run(seven(), &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
+        super::run(&store, seven(), &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
     assert_eq!((report.moved_files, report.left_files, report.stopped), (6, 0, false));
     assert_eq!(objects(home.path()), 10);
 }
@@ -94,15 +94,15 @@ async fn one_organization_has_one_migration_at_a_time() {
     let store = bound(home.path()).await;
     upload(&store, b"bytes").await;
     let organization = "7".parse().unwrap();
-    let entry = store.inner().begin_migration(&organization, &disk()).await.unwrap();
+    let entry = store.inner().background.begin_migration(&organization, &disk()).await.unwrap();
     let options = MigrateOptions::default();
     let second =
-        store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await;
+        super::run(&store, seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await;
     assert_eq!(second.unwrap_err().kind(), ErrorKind::Conflict);
-    assert!(store.migrate_status(seven()).await.unwrap().running.is_some());
+    assert!(status(&store, seven()).await.unwrap().running.is_some());
     drop(entry);
-    assert!(store.migrate_status(seven()).await.unwrap().running.is_none());
-    store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    assert!(status(&store, seven()).await.unwrap().running.is_none());
+    super::run(&store, seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_rate_holds_copies_back() {
     }
     let began = Instant::now();
     let options = MigrateOptions { bytes_per_second: Some(100_000) };
-    store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    super::run(&store, seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
     // The third file may only begin when the first two are paid for: no machine is faster.
     assert!(began.elapsed() >= Duration::from_millis(200));
 }
@@ -124,23 +124,23 @@ async fn damaged_bytes_are_found_and_not_moved_home() {
     let home = tempfile::tempdir().unwrap();
     let store = bound(home.path()).await;
     let id = upload(&store, b"as it was").await;
-    store.sync_run(Arc::new(NoProgress)).await.unwrap();
-    let key = store.record(id, &Scope::All).await.unwrap().blob.key.clone();
+    sync::run(&store, Arc::new(NoProgress)).await.unwrap();
+    let key = store.scoped(&Scope::All).record(id).await.unwrap().blob.key.clone();
     std::fs::write(home.path().join("disk").join(key.as_str()), b"as it is!").unwrap();
 
-    let report = store.migrate_verify(seven(), &disk(), Arc::new(NoProgress)).await.unwrap();
+    let report = verify(&store, seven(), &disk(), Arc::new(NoProgress)).await.unwrap();
     assert_eq!(report.failures[0].file_id, id);
-    let change = crate::domain::binding::BindingChange {
+    let change = crate::domain::provider::binding::BindingChange {
         provider: Some(ProviderCode::local()),
-        ..crate::domain::binding::BindingChange::default()
+        ..crate::domain::provider::binding::BindingChange::default()
     };
     store.bindings().update(seven(), change).await.unwrap();
     let options = MigrateOptions::default();
     let local = ProviderCode::local();
-    let run = store.migrate_run(seven(), &local, options, &|| false, Arc::new(NoProgress));
+    let run = super::run(&store, seven(), &local, options, &|| false, Arc::new(NoProgress));
     let report = run.await.unwrap();
     assert_eq!((report.moved_files, report.left_files, report.failures.len()), (0, 1, 1));
-    assert_eq!(store.record(id, &Scope::All).await.unwrap().blob.key, key);
+    assert_eq!(store.scoped(&Scope::All).record(id).await.unwrap().blob.key, key);
     assert_eq!(std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count(), 0);
 }
 
@@ -153,7 +153,7 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
     let clock = ManualClock::at(Timestamp::now());
     let store = bound_by(home.path(), clock.clock()).await;
     let id = upload(&store, b"bytes").await;
-    let record = store.record(id, &Scope::All).await.unwrap();
+    let record = store.scoped(&Scope::All).record(id).await.unwrap();
     let key = record.blob.key.sibling(BlobId::generate(Timestamp::now()));
     let intent = WriteIntent {
         file_id: id,
@@ -171,13 +171,13 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
     assert_eq!(objects(home.path()), 1);
 
     let store = bound_by(home.path(), clock.clock()).await;
-    let early = store.purge_run(&NoProgress).await.unwrap();
+    let early = purge::run_due(&store, &NoProgress).await.unwrap();
     assert_eq!(early.removed_at.get(&disk()), None, "what was sent may still arrive");
     clock.advance(Duration::from_secs(40));
-    let report = store.purge_run(&NoProgress).await.unwrap();
+    let report = purge::run_due(&store, &NoProgress).await.unwrap();
     assert_eq!(report.removed_at.get(&disk()), Some(&1));
     assert_eq!(objects(home.path()), 0);
-    assert_eq!(store.read(id, &Scope::All).await.unwrap(), "bytes");
+    assert_eq!(store.scoped(&Scope::All).read(id).await.unwrap(), "bytes");
 }
 
 #[tokio::test]
@@ -203,8 +203,14 @@ async fn a_run_ends_when_the_organization_is_bound_elsewhere() {
         false
     };
     let disk = disk();
-    let run =
-        store.migrate_run(seven(), &disk, MigrateOptions::default(), &rebind, Arc::new(NoProgress));
+    let run = super::run(
+        &store,
+        seven(),
+        &disk,
+        MigrateOptions::default(),
+        &rebind,
+        Arc::new(NoProgress),
+    );
     let report = run.await.unwrap();
     assert!(report.stopped, "{report:?}");
     assert_eq!((report.moved_files, report.left_files), (PAGE as u64, 10));
@@ -219,7 +225,7 @@ async fn a_note_stands_for_days_while_its_run_renews_it_and_goes_when_the_run_is
     let clock = ManualClock::at(Timestamp::now());
     let store = bound_by(home.path(), clock.clock()).await;
     let id = upload(&store, b"bytes").await;
-    let record = store.record(id, &Scope::All).await.unwrap();
+    let record = store.scoped(&Scope::All).record(id).await.unwrap();
     for owner in ["alive", "gone"] {
         let key = record.blob.key.sibling(BlobId::generate(clock.clock().now()));
         let intent = WriteIntent {
@@ -238,10 +244,10 @@ async fn a_note_stands_for_days_while_its_run_renews_it_and_goes_when_the_run_is
 
     for _ in 0..6 {
         clock.advance(Duration::from_hours(20));
-        store.renew_notes("alive").await;
-        store.upkeep().await.unwrap();
+        renew_notes(&store, "alive").await;
+        upkeep::run(&store).await.unwrap();
     }
-    let report = store.purge_run(&NoProgress).await.unwrap();
+    let report = purge::run_due(&store, &NoProgress).await.unwrap();
     assert_eq!(report.removed_at.get(&disk()), Some(&1));
     assert_eq!(objects(home.path()), 1, "five days later, the copy under way is there");
 }

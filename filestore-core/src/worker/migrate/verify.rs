@@ -1,4 +1,4 @@
-//! Verification: every byte that a provider holds of an organization, read and compared.
+//! Verifies all bytes of an organization at a provider.
 
 use std::sync::Arc;
 
@@ -8,79 +8,77 @@ use tokio::task::JoinSet;
 
 use super::PAGE;
 use crate::FileStore;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::listing::ListFilter;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::Status;
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
-use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::FileRecord;
 use crate::domain::report::MigrateVerifyReport;
-use crate::domain::scope::Scope;
-use crate::domain::status::Status;
 use crate::worker::Progress;
-use crate::worker::failures::{Audience, Failures};
+use crate::worker::running::failures::{Audience, Failures};
 
-impl FileStore {
-    /// Reads every READY file of the organization that `to` holds and compares its digest with the
-    /// record's. Progress counts files, and bytes beside them.
-    pub(crate) async fn migrate_verify(
-        &self,
-        organization: OrganizationNumber,
-        to: &ProviderCode,
-        progress: Arc<dyn Progress>,
-    ) -> Result<MigrateVerifyReport> {
-        let organization = OrganizationId::from(organization);
-        let holder = self.providers().holder_of_new(to);
-        let mut report = MigrateVerifyReport::default();
-        let mut failures = Failures::of(Audience::Auditor);
+/// Reads every READY file of the organization at `to`, and compares its digest with the record. Progress
+/// counts files and bytes.
+pub(crate) async fn verify(
+    store: &FileStore,
+    organization: OrganizationNumber,
+    to: &ProviderCode,
+    progress: Arc<dyn Progress>,
+) -> Result<MigrateVerifyReport> {
+    let organization = OrganizationId::from(organization);
+    let holder = store.providers().holder_of_new(to);
+    let mut report = MigrateVerifyReport::default();
+    let mut failures = Failures::of(Audience::Auditor);
 
-        let held = self.inner().metadata.holdings(&organization).await?;
-        let ready = held.iter().filter(|holding| holding.status == Status::Ready);
+    let held = store.inner().metadata.holdings(&organization).await?;
+    let ready = held.iter().filter(|holding| holding.status == Status::Ready);
 
-        progress.accepted();
-        progress.start(Some(
-            ready.filter(|holding| holding.provider == holder).map(|holding| holding.files).sum(),
-        ));
+    progress.accepted();
+    progress.start(Some(
+        ready.filter(|holding| holding.provider == holder).map(|holding| holding.files).sum(),
+    ));
 
-        let filter = ListFilter {
-            organization_id: Some(organization),
-            status: Some(Status::Ready),
-            ..ListFilter::default()
-        };
+    let filter = ListFilter {
+        organization_id: Some(organization),
+        status: Some(Status::Ready),
+        ..ListFilter::default()
+    };
 
-        let mut after = None;
-        let mut checks = JoinSet::new();
-        loop {
-            let metadata = &self.inner().metadata;
-            let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
+    let mut after = None;
+    let mut checks = JoinSet::new();
+    loop {
+        let metadata = &store.inner().metadata;
+        let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
 
-            for record in page.records {
-                if record.blob.provider != holder {
-                    report.elsewhere += 1;
-                    continue;
-                }
-                if checks.len() >= self.config().sync.concurrency {
-                    note(&mut report, &mut failures, checks.join_next().await, &progress)?;
-                }
-                checks.spawn(check(self.clone(), record, Arc::clone(&progress)));
+        for record in page.records {
+            if record.blob.provider != holder {
+                report.elsewhere += 1;
+                continue;
             }
-
-            after = page.next;
-            if after.is_none() {
-                break;
+            if checks.len() >= store.config().sync.concurrency {
+                note(&mut report, &mut failures, checks.join_next().await, &progress)?;
             }
+            checks.spawn(check(store.clone(), record, Arc::clone(&progress)));
         }
 
-        while let Some(checked) = checks.join_next().await {
-            note(&mut report, &mut failures, Some(checked), &progress)?;
+        after = page.next;
+        if after.is_none() {
+            break;
         }
-        (report.failures, report.failed) = failures.into_parts();
-        Ok(report)
     }
+
+    while let Some(checked) = checks.join_next().await {
+        note(&mut report, &mut failures, Some(checked), &progress)?;
+    }
+    (report.failures, report.failed) = failures.into_parts();
+    Ok(report)
 }
 
 type Checked = (FileId, u64, Result<bool>);
 
-/// Compares the bytes that are held for `record` with its digest: true if they are its own.
+/// Compares the stored bytes of `record` with its digest. Returns true if they match.
 async fn check(store: FileStore, record: FileRecord, progress: Arc<dyn Progress>) -> Checked {
     let compare = async {
         let mut bytes = store.inner().blob_bytes(&record.blob).await?;

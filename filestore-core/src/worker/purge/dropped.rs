@@ -1,7 +1,6 @@
-//! The lane of dropped blobs at one holder.
+//! The lane of replaced blobs at one holder.
 //!
-//! Of several servers each claims blobs of its own, with a lease; one that has the database for itself needs no
-//! claims.
+//! If there are several servers, each claims its own blobs with a lease. A single server needs no claims.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,21 +11,21 @@ use super::PurgeRun;
 use super::files::LaneReport;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::{DueBlob, Lease};
-use crate::service::unflushed;
+use crate::metadata::{Claims, DueBlob, Lease};
+use crate::service::opening::unflushed;
 use crate::tasks::step::{Step, reached};
-use crate::worker::lane::{Admission, LEASE, while_renewing};
+use crate::worker::running::lane::{self, Admission, LEASE, while_renewing};
 
-/// Blobs of the service's disk listed at once, and removed with one sync of each directory.
+/// The number of local blobs in one list, which are removed with one sync of each directory.
 const LOCAL_BLOBS: usize = 200;
 
-/// Blobs of a provider listed at once.
+/// The number of a provider's blobs in one list.
 const CLOUD_BLOBS: usize = 64;
 
-/// Objects removed at the same time.
+/// The number of objects that are removed in parallel.
 const AT_ONCE: usize = 16;
 
-/// One lane at work.
+/// A running lane.
 pub(super) struct DroppedLane<'a> {
     run: &'a PurgeRun<'a>,
     holder: &'a ProviderCode,
@@ -41,7 +40,7 @@ impl<'a> DroppedLane<'a> {
         Self { run, holder, owner, has_claimed: AtomicBool::new(false) }
     }
 
-    /// Removes what is due at the holder, `budget` blobs at most.
+    /// Removes the due blobs of the holder, at most `budget`.
     pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
         let mut report = LaneReport::new(self.run);
         let outcome = while_renewing(self.remove_due(budget, &mut report), || self.renew()).await;
@@ -49,15 +48,17 @@ impl<'a> DroppedLane<'a> {
             return outcome.map(|()| report);
         }
 
-        let released = self.run.store.inner().metadata.release_blobs(&self.owner).await;
+        let released =
+            self.run.store.inner().metadata.release_claims(Claims::Dropped, &self.owner).await;
         outcome.and(released)?;
         Ok(report)
     }
 
     async fn renew(&self) {
         let inner = self.run.store.inner();
-        let until = inner.now().plus(LEASE);
-        if let Err(error) = inner.metadata.renew_blobs(&self.owner, until).await {
+        let now = inner.now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        if let Err(error) = inner.metadata.renew_claims(Claims::Dropped, lease).await {
             tracing::warn!(holder = %self.holder, error = %error.chain(), "a removal could not renew its leases");
         }
     }
@@ -77,7 +78,7 @@ impl<'a> DroppedLane<'a> {
         let mut left = budget;
 
         while left > 0 && !self.run.is_to_stop() {
-            let most = match self.run.store.admission(self.holder) {
+            let most = match lane::admission(self.run.store, self.holder) {
                 Admission::Freely if self.holder.is_local() => LOCAL_BLOBS,
                 Admission::Freely => CLOUD_BLOBS,
                 Admission::OneTrial => 1,
@@ -118,9 +119,11 @@ impl<'a> DroppedLane<'a> {
         }
     }
 
-    /// Removes blobs; those that are not attempted, because the provider is out, are left out.
+    /// Removes blobs. Omits blobs that were not attempted because the provider is down.
     async fn remove_some<'b>(&self, blobs: &'b [DueBlob]) -> Vec<(&'b DueBlob, Result<()>)> {
-        if self.run.is_to_stop() || self.run.store.admission(self.holder) == Admission::NotNow {
+        if self.run.is_to_stop()
+            || lane::admission(self.run.store, self.holder) == Admission::NotNow
+        {
             return Vec::new();
         }
 

@@ -1,12 +1,15 @@
 //! The lane of deleted files at one holder.
 //!
-//! Order, each step repeatable: claim with a lease (no restore from here on) → variants → bytes, the
-//! current blob and those it dropped → only when all are confirmed absent, the record. A file whose
-//! bytes cannot be removed keeps its record; the removal is attempted again later. The transaction that
-//! deletes the record writes the receipt: there is never one without the other.
+//! The lane works in this order, and each step can be repeated:
+//! 1. Claim files with a lease. From now on, they cannot be restored.
+//! 2. Remove the variants.
+//! 3. Remove the bytes: the current blob and the replaced blobs.
+//! 4. When all bytes are confirmed absent, delete the record. The same transaction writes the receipt.
 //!
-//! A lane removes what its own holder and the service's disk hold. What a file dropped at another
-//! provider comes due in that provider's lane of dropped blobs, and the record waits for it.
+//! If bytes of a file cannot be removed, its record stays, and a later run tries again.
+//!
+//! A lane removes only bytes at its own holder and on the local disk. If a file has replaced blobs at another
+//! provider, that provider's lane removes them, and the record waits.
 
 use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,30 +18,30 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use super::PurgeRun;
+use super::{PurgeRun, due_files};
 use crate::domain::error::{Error, Result};
+use crate::domain::file::record::Blob;
 use crate::domain::provider::ProviderCode;
-use crate::domain::receipt::{Content, RemovedBlob};
-use crate::domain::record::Blob;
 use crate::domain::report::PurgeReport;
-use crate::metadata::{Lease, PurgeClaim, Purged};
+use crate::domain::report::receipt::{Content, RemovedBlob};
+use crate::metadata::{Claims, Lease, PurgeClaim, Purged};
 use crate::tasks::step::{Step, reached};
-use crate::worker::failures::Failures;
-use crate::worker::lane::{Admission, LEASE, while_renewing};
+use crate::worker::running::failures::Failures;
+use crate::worker::running::lane::{self, Admission, LEASE, while_renewing};
 
-/// Files of the service's disk claimed at once, and removed with one sync of each directory.
+/// The number of local files in one claim, which are removed with one sync of each directory.
 pub(super) const LOCAL_CLAIMS: usize = 200;
 
-/// Files of a provider claimed at once: few, so that a stop does not wait long.
+/// The number of a provider's files in one claim. The number is small, so that a stop does not take long.
 const CLOUD_CLAIMS: usize = 64;
 
-/// Files of a provider whose objects are removed at the same time.
+/// The number of files whose objects are removed in parallel.
 const AT_ONCE: usize = 16;
 
-/// The longest wait for dropped blobs at other providers before the file is looked at again.
+/// The maximum wait for replaced blobs at other providers before the file is checked again.
 const AWAIT: Duration = Duration::from_mins(5);
 
-/// One lane at work: the claims of one owner.
+/// A running lane, with the claims of one owner.
 pub(super) struct FileLane<'a> {
     run: &'a PurgeRun<'a>,
     holder: &'a ProviderCode,
@@ -51,24 +54,24 @@ pub(super) struct FileLane<'a> {
 pub(super) struct LaneReport {
     pub(super) report: PurgeReport,
     pub(super) failures: Failures,
-    /// Files that wait for another lane.
+    /// The number of files that wait for another lane.
     pub(super) awaiting: u64,
 }
 
-/// What became of a claimed file's bytes.
+/// The result of removing a claimed file's bytes.
 struct Removal<'c> {
     claim: &'c PurgeClaim,
     outcome: Outcome,
-    /// The blobs that were found absent.
+    /// The blobs that are confirmed absent.
     removed: Vec<RemovedBlob>,
 }
 
 enum Outcome {
     /// All bytes are confirmed absent.
     Absent,
-    /// All bytes are absent but those at other providers.
+    /// All bytes are absent except bytes at other providers.
     Elsewhere,
-    /// Nothing was done: the lane is to stop, or its provider is out.
+    /// No work was done, because the lane must stop or its provider is down.
     Untouched,
     Failed(Error),
 }
@@ -78,7 +81,7 @@ impl LaneReport {
         Self { report: PurgeReport::default(), failures: Failures::of(run.audience), awaiting: 0 }
     }
 
-    /// Counts blobs removed, by holder.
+    /// Counts removed blobs by holder.
     pub(super) fn count_removed(&mut self, holders: impl IntoIterator<Item = ProviderCode>) {
         for holder in holders {
             *self.report.removed_at.entry(holder).or_default() += 1;
@@ -92,25 +95,27 @@ impl<'a> FileLane<'a> {
         Self { run, holder, owner, has_claimed: AtomicBool::new(false) }
     }
 
-    /// Purges what is due at the holder, `budget` files at most.
+    /// Purges the due files of the holder, at most `budget`.
     pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
         let mut report = LaneReport::new(self.run);
-        let _working = self.run.store.inner().purging.begin();
+        let _working = self.run.store.inner().background.purging.begin();
         let outcome = while_renewing(self.purge(budget, &mut report), || self.renew()).await;
         if !self.has_claimed.load(Ordering::Relaxed) {
             return outcome.map(|()| report);
         }
 
         // What was claimed and not touched; after an error, also what was not finished.
-        let released = self.run.store.inner().metadata.release_purges(&self.owner).await;
+        let released =
+            self.run.store.inner().metadata.release_claims(Claims::Purges, &self.owner).await;
         outcome.and(released)?;
         Ok(report)
     }
 
     async fn renew(&self) {
         let inner = self.run.store.inner();
-        let until = inner.now().plus(LEASE);
-        if let Err(error) = inner.metadata.renew_purges(&self.owner, until).await {
+        let now = inner.now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        if let Err(error) = inner.metadata.renew_claims(Claims::Purges, lease).await {
             tracing::warn!(holder = %self.holder, error = %error.chain(), "a purge could not renew its leases");
         }
     }
@@ -118,7 +123,7 @@ impl<'a> FileLane<'a> {
     async fn purge(&self, budget: usize, report: &mut LaneReport) -> Result<()> {
         let mut left = budget;
         while left > 0 && !self.run.is_to_stop() {
-            let most = match self.run.store.admission(self.holder) {
+            let most = match lane::admission(self.run.store, self.holder) {
                 Admission::Freely if self.holder.is_local() => LOCAL_CLAIMS,
                 Admission::Freely => CLOUD_CLAIMS,
                 Admission::OneTrial => 1,
@@ -142,8 +147,8 @@ impl<'a> FileLane<'a> {
         let inner = self.run.store.inner();
         let now = inner.now();
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        let before = now.minus(inner.config().purge_grace);
-        let claims = inner.metadata.claim_purges(lease, self.holder, before, limit).await;
+        let due = due_files(self.run.store, self.run.options, now);
+        let claims = inner.metadata.claim_purges(lease, self.holder, due, limit).await;
         if !matches!(&claims, Ok(none) if none.is_empty()) {
             self.has_claimed.store(true, Ordering::Relaxed);
         }
@@ -152,8 +157,8 @@ impl<'a> FileLane<'a> {
         Ok(claims)
     }
 
-    /// Removes the bytes of each claim, and its record as soon as they are gone: a file that takes
-    /// long keeps no other waiting.
+    /// Removes the bytes of each claim, and its record as soon as they are gone. A slow file does not delay
+    /// other files.
     async fn purge_claimed(&self, claims: &[PurgeClaim], report: &mut LaneReport) -> Result<()> {
         // The disk syncs a directory once for all files that go from it.
         let (batch, at_once) =
@@ -176,17 +181,19 @@ impl<'a> FileLane<'a> {
         }
     }
 
-    /// Removes variants and bytes of each claim, as far as the holder and the disk have them.
+    /// Removes the variants and bytes of each claim, at this holder and on the local disk.
     async fn remove_bytes<'c>(&self, claims: &'c [PurgeClaim]) -> Vec<Removal<'c>> {
         let inner = self.run.store.inner();
-        if self.run.is_to_stop() || self.run.store.admission(self.holder) == Admission::NotNow {
+        if self.run.is_to_stop()
+            || lane::admission(self.run.store, self.holder) == Admission::NotNow
+        {
             return claims.iter().map(|claim| Removal::new(claim, Outcome::Untouched)).collect();
         }
 
         let mut removals = Vec::with_capacity(claims.len());
         let (mut noted, mut blobs) = (Vec::new(), Vec::new());
         for (index, claim) in claims.iter().enumerate() {
-            let variants = inner.variants.remove_file(claim.record.file_id).await;
+            let variants = inner.pictures.engine.remove_file(claim.record.file_id).await;
             reached(Step::VariantsRemoved);
             removals.push(Removal::new(claim, self.outcome(claim, variants)));
 
@@ -221,12 +228,12 @@ impl<'a> FileLane<'a> {
         removals
     }
 
-    /// Tells if this lane removes what that provider holds.
+    /// Returns true if this lane removes the bytes at this provider.
     fn reaches(&self, provider: &ProviderCode) -> bool {
         provider.is_local() || provider == self.holder
     }
 
-    /// Returns the outcome for a claim of which all that this lane reaches goes.
+    /// Returns the outcome for a claim after all bytes within this lane's reach are removed.
     fn outcome(&self, claim: &PurgeClaim, variants: Result<()>) -> Outcome {
         match variants {
             Err(error) => Outcome::Failed(error),
@@ -237,7 +244,7 @@ impl<'a> FileLane<'a> {
         }
     }
 
-    /// Deletes the records of which nothing is left, and postpones the others.
+    /// Deletes the records of completely removed files, and postpones the others.
     async fn settle(&self, removals: Vec<Removal<'_>>, report: &mut LaneReport) -> Result<()> {
         let metadata = &self.run.store.inner().metadata;
         let mut absent = Vec::with_capacity(removals.len());

@@ -1,4 +1,4 @@
-//! The lane of one provider: claims, copies, leases.
+//! The lane of one provider: claims, copies and leases.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::FileStore;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::OrganizationId;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::{AfterFailure, Lease, SyncClaim};
-use crate::service::relocate::Moved;
-use crate::service::wake::Listener;
+use crate::metadata::{AfterFailure, Claims, Lease, SyncClaim};
+use crate::service::providers::relocate::Moved;
+use crate::service::work::wake::Listener;
 use crate::tasks::step::{Step, reached};
-use crate::worker::failures::{Audience, Failures};
-use crate::worker::lane::{Admission, LEASE};
-use crate::worker::progress::Progress;
+use crate::worker::running::failures::{Audience, Failures};
+use crate::worker::running::lane::{self, Admission, LEASE};
+use crate::worker::running::progress::Progress;
 
-/// Interval at which new files are looked for while copies are under way.
+/// The interval between two searches for new files while copies are running.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// The lane at work: the claims of one owner.
+/// A running lane, with the claims of one owner.
 pub(super) struct SyncLane {
     store: FileStore,
     owner: String,
     target: ProviderCode,
     progress: Arc<dyn Progress>,
-    /// Claims whose copies have not begun.
+    /// Claims whose copies have not started.
     claimed: VecDeque<SyncClaim>,
     /// True once the owner may have claims in the database.
     has_claimed: bool,
@@ -47,7 +47,7 @@ pub(super) struct LaneReport {
     pub(super) failures: Failures,
 }
 
-/// A copy that came to an end.
+/// A completed copy.
 struct Copied {
     claim: SyncClaim,
     moved: Result<Moved>,
@@ -60,7 +60,7 @@ impl SyncLane {
         progress: Arc<dyn Progress>,
         audience: Audience,
     ) -> Self {
-        let wanted = store.inner().sync_wanted.listen();
+        let wanted = store.inner().background.sync_wanted.listen();
         let failures = Failures::of(audience);
         let owner = store.inner().metadata.run_name();
         Self {
@@ -78,7 +78,7 @@ impl SyncLane {
         }
     }
 
-    /// Copies what is due, in `budget` attempts at most, until nothing is or `stop` returns true.
+    /// Copies the due files, with at most `budget` attempts, until no file is due or `stop` returns true.
     pub(super) async fn copy(
         mut self,
         budget: usize,
@@ -90,7 +90,7 @@ impl SyncLane {
         }
 
         // What was claimed and not begun; after an error, also what was not finished.
-        let released = self.store.inner().metadata.release_syncs(&self.owner).await;
+        let released = self.store.inner().metadata.release_claims(Claims::Syncs, &self.owner).await;
         outcome.and(released)?;
         Ok(self.report)
     }
@@ -118,9 +118,9 @@ impl SyncLane {
         }
     }
 
-    /// Begins as many copies as the provider may be given now.
+    /// Starts as many copies as the provider can get now.
     async fn begin_some(&mut self, left: &mut usize) -> Result<()> {
-        let at_once = match self.store.admission(&self.target) {
+        let at_once = match lane::admission(&self.store, &self.target) {
             Admission::Freely => self.store.config().sync.concurrency,
             Admission::OneTrial => 1,
             Admission::NotNow => return Ok(()),
@@ -147,7 +147,7 @@ impl SyncLane {
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let metadata = &self.store.inner().metadata;
         let targets = std::slice::from_ref(&self.target);
-        let unreadable = self.store.unreadable();
+        let unreadable = lane::unreadable(&self.store);
 
         let claims =
             metadata.claim_syncs(lease, targets, &unreadable, self.last.as_ref(), limit).await;
@@ -171,13 +171,14 @@ impl SyncLane {
         });
     }
 
-    /// Renews leases and notes. If that fails now it may succeed a third of a lease later.
+    /// Renews leases and write intents. After a failure, the next renewal tries again, a third of a lease
+    /// later.
     async fn renew(&mut self) {
         self.renew_at = Instant::now() + LEASE / 3;
         let inner = self.store.inner();
         let now = inner.now();
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        if let Err(error) = inner.metadata.renew_syncs(lease).await {
+        if let Err(error) = inner.metadata.renew_claims(Claims::Syncs, lease).await {
             tracing::warn!(target = %self.target, error = %error.chain(), "a sync could not renew its leases");
         }
     }
@@ -195,7 +196,7 @@ impl SyncLane {
 
         match moved {
             Ok(Moved::Done) => {
-                self.store.inner().traffic.add_file();
+                self.store.inner().background.traffic.add_file();
                 self.report.synced += 1;
                 self.report.synced_bytes += claim.record.blob.size_bytes;
                 Ok(())
@@ -209,11 +210,11 @@ impl SyncLane {
         let SyncClaim { record, attempts, .. } = claim;
         let config = self.store.config().sync;
         let now = self.store.inner().now();
-        let pause = |provider| self.store.pause(provider, config.first_pause, *attempts);
+        let pause = |provider| lane::pause(&self.store, provider, config.first_pause, *attempts);
 
-        let next = if self.store.is_out(&self.target) {
+        let next = if lane::is_out(&self.store, &self.target) {
             AfterFailure::Excuse(now.plus(pause(&self.target)))
-        } else if self.store.is_out(&record.blob.provider) {
+        } else if lane::is_out(&self.store, &record.blob.provider) {
             AfterFailure::Excuse(now.plus(pause(&record.blob.provider)))
         } else if attempts + 1 >= config.max_attempts {
             AfterFailure::GiveUp
@@ -229,6 +230,7 @@ impl SyncLane {
             "a sync failed"
         );
         self.report.failures.note(record.file_id, error);
-        self.store.inner().metadata.fail_sync(&self.owner, record.file_id, next).await
+        let metadata = &self.store.inner().metadata;
+        metadata.fail_sync(&self.owner, record.file_id, next, error.message()).await
     }
 }

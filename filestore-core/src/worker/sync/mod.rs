@@ -1,16 +1,17 @@
-//! Sync: files that wait for their organization's provider.
+//! Sync: copies waiting files to their organization's provider.
 //!
-//! A file that has nowhere to go, or is there already, settles as NONE. The others are claimed with a
-//! lease and copied, several at a time, in the lane of their provider (`lane`); a copy that fails is
-//! attempted again after a growing pause, and after the last attempt the file is FAILED and served
-//! from where it is. What fails because the provider is out counts no attempt.
+//! A file that needs no copy, or is already there, settles as NONE. Other files are claimed with a lease and
+//! copied, several at a time, in the lane of their provider (`lane`). A failed copy is tried again after a
+//! growing pause. After the last attempt, the file is FAILED and stays available at its old place. A failure
+//! because of an outage counts no attempt.
 //!
-//! # The way of a file
-//! A copy begins with an intent for a new key. The object is put and verified; then the record is flipped to it
-//! in one compare-and-set, which also drops the blob that it had. A migration moves files in the same way, from
-//! wherever they are; what is left to do follows from the records. Without `syncEnabled` nothing comes this
-//! way: staged bytes are written to the provider before the commit, in the request's own future
-//! (`service/cloud_write.rs`).
+//! # How a file is copied
+//! A copy begins with a write intent for a new key. The object is put and verified. One compare-and-set then
+//! flips the record to the new object, and drops the old blob. A migration moves files in the same way from
+//! any place. The remaining work follows from the records.
+//!
+//! Without `syncEnabled`, files are not synced. The request itself writes the staged bytes to the provider
+//! before its commit (`service/providers/cloud_write.rs`).
 
 mod lane;
 #[cfg(test)]
@@ -20,164 +21,165 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::failures::{Audience, Failures};
-use super::progress::{NoProgress, Progress};
+use super::running::failures::{Audience, Failures};
+use super::running::lane::is_out;
+use super::running::progress::{NoProgress, Progress};
+use super::{backlog, migrate};
 use crate::FileStore;
 use crate::domain::error::Result;
+use crate::domain::file::status::Location;
 use crate::domain::id::{OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{SyncReport, SyncStatusReport};
-use crate::domain::status::Location;
 use crate::metadata::SyncCounts;
-use crate::service::relocate::CopyMeter;
+use crate::service::providers::relocate::CopyMeter;
 
 use self::lane::SyncLane;
 
-/// Files settled or queued in one transaction: small, so that uploads do not wait long behind it.
+/// The number of files settled or queued in one transaction. The number is small, so that uploads do not wait
+/// long.
 const PAGE: usize = 500;
 
-impl FileStore {
-    /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends when
-    /// nothing is due any more, or once as much was attempted as waited at the start. Progress counts
-    /// files, and bytes beside them.
-    pub(crate) async fn sync_run(&self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
-        self.sync_until(&|| false, progress).await
-    }
+/// Copies all waiting files to their providers, and settles files that need no copy. Ends when no file is
+/// due, or after as many attempts as files waited at the start. Progress counts files and bytes.
+pub(crate) async fn run(store: &FileStore, progress: Arc<dyn Progress>) -> Result<SyncReport> {
+    run_until(store, &|| false, progress).await
+}
 
-    /// Syncs as [`sync_run`](Self::sync_run) does, but ends early once `stop` returns true, when
-    /// the copies under way are done.
-    pub(super) async fn sync_until(
-        &self,
-        stop: &(dyn Fn() -> bool + Sync),
-        progress: Arc<dyn Progress>,
-    ) -> Result<SyncReport> {
-        let metadata = &self.inner().metadata;
-        let waiting = metadata.sync_counts().await?.pending;
-        progress.accepted();
-        progress.start(Some(waiting));
+/// Syncs like [`run`], but ends early once `stop` returns true, after the running copies.
+pub(super) async fn run_until(
+    store: &FileStore,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: Arc<dyn Progress>,
+) -> Result<SyncReport> {
+    let metadata = &store.inner().metadata;
+    let waiting = metadata.sync_counts().await?.pending;
+    progress.accepted();
+    progress.start(Some(waiting));
 
-        let settled = self.settle(stop, &*progress).await?;
-        let mut report = SyncReport { settled, ..SyncReport::default() };
+    let settled = settle(store, stop, &*progress).await?;
+    let mut report = SyncReport { settled, ..SyncReport::default() };
 
-        let targets = self.providers().active_clouds();
-        // Twice what waited: some of it may be attempted a second time.
-        let budget =
-            usize::try_from(waiting).unwrap_or(usize::MAX).saturating_add(8).saturating_mul(2);
-        let lanes = targets.into_iter().map(|target| {
-            SyncLane::new(self.clone(), target, Arc::clone(&progress), Audience::Caller)
-                .copy(budget, stop)
-        });
+    let targets = store.providers().active_clouds();
+    // Twice what waited: some of it may be attempted a second time.
+    let budget = usize::try_from(waiting).unwrap_or(usize::MAX).saturating_add(8).saturating_mul(2);
+    let lanes = targets.into_iter().map(|target| {
+        SyncLane::new(store.clone(), target, Arc::clone(&progress), Audience::Caller)
+            .copy(budget, stop)
+    });
 
-        let mut failures = Failures::of(Audience::Caller);
-        let mut outcome = Ok(());
-        for lane in join_all(lanes).await {
-            match lane {
-                Ok(lane) => {
-                    report.synced += lane.synced;
-                    report.synced_bytes += lane.synced_bytes;
-                    failures.add(lane.failures);
-                }
-                Err(error) => outcome = outcome.and(Err(error)),
+    let mut failures = Failures::of(Audience::Caller);
+    let mut outcome = Ok(());
+    for lane in join_all(lanes).await {
+        match lane {
+            Ok(lane) => {
+                report.synced += lane.synced;
+                report.synced_bytes += lane.synced_bytes;
+                failures.add(lane.failures);
             }
-        }
-        outcome?;
-
-        let counts = metadata.sync_counts().await?;
-        report.waiting = counts.pending + counts.syncing;
-        (report.failures, report.failed) = failures.into_parts();
-        self.count_unsynced(&mut report).await?;
-        Ok(report)
-    }
-
-    /// Counts what waits for providers that are out, or not configured.
-    async fn count_unsynced(&self, report: &mut SyncReport) -> Result<()> {
-        for waiting in self.backlog().await? {
-            if waiting.sync.count > 0 && self.is_out(&waiting.provider) {
-                report.postponed.insert(waiting.provider, waiting.sync.count);
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the files that are due at one provider.
-    pub(super) async fn sync_to(
-        &self,
-        target: &ProviderCode,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<()> {
-        let progress = Arc::new(NoProgress);
-        let lane = SyncLane::new(self.clone(), target.clone(), progress, Audience::Nobody);
-        lane.copy(usize::MAX, stop).await.map(drop)
-    }
-
-    /// Settles files that have nowhere to go, or are there already; returns how many.
-    pub(super) async fn settle(
-        &self,
-        stop: &(dyn Fn() -> bool + Sync),
-        progress: &dyn Progress,
-    ) -> Result<u64> {
-        let mut settled = 0;
-        while !stop() {
-            let some = self.inner().metadata.settle_sync(PAGE).await?.len() as u64;
-            if some == 0 {
-                break;
-            }
-            settled += some;
-            progress.advance(some);
-        }
-        Ok(settled)
-    }
-
-    /// Queues the READY files of the organization that are not at its provider: those from before the
-    /// binding. `NoActiveBinding` without one; nothing is queued if the binding names LOCAL.
-    pub(crate) async fn sync_enqueue(&self, organization: OrganizationNumber) -> Result<u64> {
-        let (organization, target) = self.bound(organization).await?;
-        let (mut queued, mut after) = (0, None);
-        if self.providers().location(&target) == Location::Local {
-            return Ok(0);
-        }
-
-        loop {
-            let (some, next) =
-                self.inner().metadata.enqueue_sync(&organization, &target, after, PAGE).await?;
-            queued += some;
-            after = next;
-            if after.is_none() {
-                self.inner().sync_wanted.notify();
-                return Ok(queued);
-            }
+            Err(error) => outcome = outcome.and(Err(error)),
         }
     }
+    outcome?;
 
-    /// Queues FAILED files again, of one organization or of all.
-    pub(crate) async fn sync_retry(&self, organization: Option<OrganizationNumber>) -> Result<u64> {
-        let organization = organization.map(OrganizationId::from);
-        let mut queued = 0;
+    let counts = metadata.sync_counts().await?;
+    report.waiting = counts.pending + counts.syncing;
+    (report.failures, report.failed) = failures.into_parts();
+    count_unsynced(store, &mut report).await?;
+    Ok(report)
+}
 
-        loop {
-            let some = self.inner().metadata.retry_sync(organization.as_ref(), PAGE).await?;
-            queued += some;
-            if some == 0 {
-                self.inner().sync_wanted.notify();
-                return Ok(queued);
-            }
+/// Counts the files that wait for providers that are down or not configured.
+async fn count_unsynced(store: &FileStore, report: &mut SyncReport) -> Result<()> {
+    for waiting in backlog::count(store).await? {
+        if waiting.sync.count > 0 && is_out(store, &waiting.provider) {
+            report.postponed.insert(waiting.provider, waiting.sync.count);
         }
     }
+    Ok(())
+}
 
-    /// Counts the files in each sync status, deleted ones left out, and what was copied.
-    pub(crate) async fn sync_status(&self) -> Result<SyncStatusReport> {
-        let SyncCounts { none, pending, syncing, synced, failed } =
-            self.inner().metadata.sync_counts().await?;
-        let (files_moved, bytes_copied) = self.inner().traffic.totals();
-        Ok(SyncStatusReport { none, pending, syncing, synced, failed, files_moved, bytes_copied })
+/// Copies the due files of one provider.
+pub(super) async fn run_lane(
+    store: &FileStore,
+    target: &ProviderCode,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
+    let progress = Arc::new(NoProgress);
+    let lane = SyncLane::new(store.clone(), target.clone(), progress, Audience::Nobody);
+    lane.copy(usize::MAX, stop).await.map(drop)
+}
+
+/// Settles files that need no copy or are already there. Returns their number.
+pub(super) async fn settle(
+    store: &FileStore,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<u64> {
+    let mut settled = 0;
+    while !stop() {
+        let some = store.inner().metadata.settle_sync(PAGE).await?.len() as u64;
+        if some == 0 {
+            break;
+        }
+        settled += some;
+        progress.advance(some);
+    }
+    Ok(settled)
+}
+
+/// Queues READY files of the organization that are not at its provider yet, because they are older than the
+/// binding. Returns `NoActiveBinding` without a binding. Queues no files if the binding names LOCAL.
+pub(crate) async fn enqueue(store: &FileStore, organization: OrganizationNumber) -> Result<u64> {
+    let (organization, target) = migrate::bound(store, organization).await?;
+    let (mut queued, mut after) = (0, None);
+    if store.providers().location(&target) == Location::Local {
+        return Ok(0);
+    }
+
+    loop {
+        let (some, next) =
+            store.inner().metadata.enqueue_sync(&organization, &target, after, PAGE).await?;
+        queued += some;
+        after = next;
+        if after.is_none() {
+            store.inner().background.sync_wanted.notify();
+            return Ok(queued);
+        }
     }
 }
 
-/// Makes the meter of a copy: it counts bytes for the store and for `progress`.
+/// Queues FAILED files again, of one organization or of all organizations.
+pub(crate) async fn retry(
+    store: &FileStore,
+    organization: Option<OrganizationNumber>,
+) -> Result<u64> {
+    let organization = organization.map(OrganizationId::from);
+    let mut queued = 0;
+
+    loop {
+        let some = store.inner().metadata.retry_sync(organization.as_ref(), PAGE).await?;
+        queued += some;
+        if some == 0 {
+            store.inner().background.sync_wanted.notify();
+            return Ok(queued);
+        }
+    }
+}
+
+/// Counts the files in each sync status, without deleted files, and the copies.
+pub(crate) async fn status(store: &FileStore) -> Result<SyncStatusReport> {
+    let SyncCounts { none, pending, syncing, synced, failed } =
+        store.inner().metadata.sync_counts().await?;
+    let (files_moved, bytes_copied) = store.inner().background.traffic.totals();
+    Ok(SyncStatusReport { none, pending, syncing, synced, failed, files_moved, bytes_copied })
+}
+
+/// Creates the meter of a copy. The meter counts bytes for the store and for `progress`.
 pub(super) fn meter(store: &FileStore, progress: &Arc<dyn Progress>) -> CopyMeter {
     let (store, progress) = (store.clone(), Arc::clone(progress));
     CopyMeter::new(move |bytes| {
-        store.inner().traffic.add_bytes(bytes);
+        store.inner().background.traffic.add_bytes(bytes);
         progress.add_bytes(bytes);
     })
 }

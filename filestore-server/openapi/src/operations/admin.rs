@@ -19,8 +19,8 @@ use crate::shared::{organization_number, required_query};
 pub(crate) fn group() -> Group {
     Group {
         name: "Administration",
-        description: "The whole service at a glance, background work on demand, migrations. The same API answers \
-                      on the Unix socket `admin.sock` of the data directory.",
+        description: "Check the state of the service, and run background work, migrations, checks and backups. The \
+                      Unix socket `admin.sock` in the data directory answers the same requests.",
         operations: [
             vec![status(), purge_run()],
             sync(),
@@ -61,41 +61,48 @@ fn status() -> Operation {
     get("/admin/status", "getStatus")
         .says(
             "Read the state of the whole service",
-            "Ends with what is not well, and the next step.",
+            "The last field, `advice`, lists each problem with the next step.",
         )
         .replies(200, "The state.", reply::<StatusReply>)
 }
 
-/// Runs that take long send line feeds until their report; a failure after the first one cuts the reply.
-const LONG: &str = "May take long: the reply sends a line feed every second until the report, and a client that \
-                    disconnects stops the run.";
+/// The text for long runs. They send line feeds until the report. A failure after the first line feed cuts the reply.
+const LONG: &str = "A run can take a long time. Until the report, the server sends a line feed every second. If the \
+                    client disconnects, the run stops.";
 
-/// Runs whose failure after the head of the reply is in their report.
-const LONG_SAID: &str = "May take long: the reply sends a line feed every second until the report, and a client \
-                         that disconnects stops the run. A failure after the first one is in `error`.";
+/// The text for runs with an `error` field: a failure after the start is in the report.
+const LONG_SAID: &str = "A run can take a long time. Until the report, the server sends a line feed every second. If \
+                         the client disconnects, the run stops. If the run fails after the first line feed, the \
+                         report contains `error`.";
+
+/// The text for purge runs, which can remove files within their grace period.
+const PURGE: &str = "With `now`, the purge removes deleted files before their grace period ends. You can then no \
+                     longer restore them. With `organization_id`, the purge removes only files of that organization. \
+                     A run can take a long time. Until the report, the server sends a line feed every second. If the \
+                     client disconnects, the run stops.";
 
 fn purge_run() -> Operation {
     post("/admin/purge/run", "runPurge")
-        .says("Purge what is due", LONG)
+        .says("Purge deleted files after their grace period, or at once", PURGE)
         .optional_json(request::<PurgeRunRequest>)
-        .replies(200, "What was purged.", reply::<PurgeReport>)
+        .replies(200, "The report.", reply::<PurgeReport>)
 }
 
 fn sync() -> Vec<Operation> {
     vec![
         post("/admin/sync/run", "runSync")
-            .says("Copy what waits to its providers", LONG)
+            .says("Copy waiting files to their providers", LONG)
             .optional_json(nothing)
-            .replies(200, "What was copied.", reply::<SyncReport>),
+            .replies(200, "The report.", reply::<SyncReport>),
         post("/admin/sync/enqueue", "enqueueSync")
-            .says("Queue an organization's files that are not at its provider", "")
+            .says("Queue all files of an organization that are not at its provider", "")
             .json(one_organization)
-            .replies(200, "How many wait now.", reply::<SyncQueueReport>)
+            .replies(200, "The number of queued files.", reply::<SyncQueueReport>)
             .refuses([404, 409]),
         post("/admin/sync/retry", "retrySync")
-            .says("Queue files again whose copy failed for good", "")
+            .says("Queue files again after their last attempt failed", "")
             .optional_json(request::<SyncQueueRequest>)
-            .replies(200, "How many wait now.", reply::<SyncQueueReport>),
+            .replies(200, "The number of queued files.", reply::<SyncQueueReport>),
         get("/admin/sync/status", "getSyncStatus").says("Count files by sync status", "").replies(
             200,
             "The counts.",
@@ -111,27 +118,27 @@ fn migrate() -> Vec<Operation> {
 
     vec![
         get("/admin/migrate/plan", "planMigration")
-            .says("Count a migration, and change nothing", "")
+            .says("Plan a migration, without changes", "")
             .asks([organization.clone(), to])
-            .replies(200, "The work of the migration.", reply::<MigratePlan>)
+            .replies(200, "The plan.", reply::<MigratePlan>)
             .refuses([409, 422]),
         post("/admin/migrate/run", "runMigration")
-            .says("Move an organization's files to its provider", LONG)
+            .says("Move the files of an organization to its provider", LONG)
             .json(request::<MigrateRunRequest>)
-            .replies(200, "What was moved.", reply::<MigrateReport>)
+            .replies(200, "The report.", reply::<MigrateReport>)
             .refuses([409, 422]),
         post("/admin/migrate/stop", "stopMigration")
             .says("Stop the migration of an organization", "")
             .json(request::<MigrateStopRequest>)
-            .replies(200, "Where the files are.", reply::<MigrateStatus>),
+            .replies(200, "The files for each provider.", reply::<MigrateStatus>),
         get("/admin/migrate/status", "getMigrationStatus")
-            .says("Read where an organization's files are", "")
+            .says("Count the files of an organization at each provider", "")
             .asks([organization])
-            .replies(200, "Where the files are.", reply::<MigrateStatus>),
+            .replies(200, "The files for each provider.", reply::<MigrateStatus>),
         post("/admin/migrate/verify", "verifyMigration")
             .says("Read every file at a provider and compare digests", LONG)
             .json(request::<MigrateVerifyRequest>)
-            .replies(200, "What was read.", reply::<MigrateVerifyReport>)
+            .replies(200, "The report.", reply::<MigrateVerifyReport>)
             .refuses([409, 422, 502]),
     ]
 }
@@ -141,29 +148,29 @@ fn fsck() -> Vec<Operation> {
         post("/admin/fsck/run", "runCheck")
             .says("Check the whole store", LONG)
             .optional_json(request::<FsckRunRequest>)
-            .replies(200, "What was found.", reply::<FsckReport>)
+            .replies(200, "The report.", reply::<FsckReport>)
             .refuses([409, 422]),
         post("/admin/fsck/stop", "stopCheck")
             .says("Stop the check of the store", "")
             .optional_json(nothing)
-            .replies(200, "How the checks stand.", reply::<FsckStatus>),
+            .replies(200, "The state of the checks.", reply::<FsckStatus>),
         post("/admin/organizations/{organization_id}/erase", "eraseOrganization")
             .says("Erase an organization", LONG)
             .json(request::<EraseRequest>)
-            .replies(200, "What was removed, and what was looked at.", reply::<EraseReceipt>),
+            .replies(200, "The receipt: removed data and checked places.", reply::<EraseReceipt>),
         get("/admin/fsck/status", "getCheckStatus")
             .says("Read the state of the checks", "")
-            .replies(200, "How the checks stand.", reply::<FsckStatus>),
+            .replies(200, "The state of the checks.", reply::<FsckStatus>),
     ]
 }
 
 fn backups() -> Vec<Operation> {
     vec![
         get("/admin/backups", "listBackupDestinations")
-            .says("List the destinations for snapshots that the configuration names", "")
+            .says("List the configured backup destinations", "")
             .replies_all(200, "The destinations.", reply::<BackupDestination>),
         get("/admin/backups/{destination}", "listSnapshots")
-            .says("List the snapshots in a destination, the oldest first", "")
+            .says("List the snapshots at a destination, oldest first", "")
             .replies_all(200, "The snapshots.", reply::<Snapshot>)
             .refuses([404, 409]),
         post("/admin/backups/{destination}/create", "createSnapshot")
@@ -174,25 +181,25 @@ fn backups() -> Vec<Operation> {
         post("/admin/backups/{destination}/verify", "verifySnapshot")
             .says("Read a snapshot and compare every digest", LONG_SAID)
             .optional_json(request::<VerifyBackup>)
-            .replies(200, "What was read.", reply::<BackupVerifyReport>)
+            .replies(200, "The report.", reply::<BackupVerifyReport>)
             .refuses([404, 409]),
         post("/admin/backups/{destination}/restore", "restoreFromSnapshot")
-            .says("Bring files back that the store has not any more", LONG_SAID)
+            .says("Restore files that are no longer in the store", LONG_SAID)
             .json(request::<RestoreBackup>)
-            .replies(200, "What was restored.", reply::<BackupRestoreReport>)
+            .replies(200, "The report.", reply::<BackupRestoreReport>)
             .refuses([404, 409, 507]),
         post("/admin/backups/{destination}/prune", "pruneSnapshots")
-            .says("Remove all but the newest snapshots", LONG_SAID)
+            .says("Remove old snapshots, and keep the newest", LONG_SAID)
             .json(request::<PruneBackups>)
-            .replies(200, "What was removed.", reply::<BackupPruneReport>)
+            .replies(200, "The report.", reply::<BackupPruneReport>)
             .refuses([404, 409]),
         post("/admin/backups/{destination}/forget", "forgetSnapshots")
             .says(
-                "Forget disks that had snapshots and are gone",
-                "Receipts of purges name such a disk until it is forgotten, as it may have the bytes.",
+                "Forget backup disks that no longer exist",
+                "Until you forget a disk, purge receipts list the disk, because it might still contain the file.",
             )
             .optional_json(request::<ForgetBackups>)
-            .replies(200, "How many were forgotten.", reply::<BackupForgetReport>)
+            .replies(200, "The number of forgotten directories.", reply::<BackupForgetReport>)
             .refuses([404, 409]),
     ]
 }
@@ -200,10 +207,10 @@ fn backups() -> Vec<Operation> {
 fn providers() -> Vec<Operation> {
     vec![
         get("/admin/providers", "listProviderStates")
-            .says("List providers with their state and what waits for them", "")
+            .says("List providers with their state and waiting work", "")
             .replies_all(200, "The providers.", reply::<AdminProvider>),
         post("/admin/providers/{code}/check", "checkProvider")
-            .says("Try a provider out, with objects of its own", "")
+            .says("Test a provider with test objects", "")
             .optional_json(nothing)
             .replies(200, "The steps of the check.", reply::<ProviderCheckReport>)
             .refuses([409, 422, 502]),
@@ -213,53 +220,77 @@ fn providers() -> Vec<Operation> {
 fn signing() -> Vec<Operation> {
     vec![
         get("/admin/signing-secrets", "listSigningSecrets")
-            .says("List the secrets that sign URLs", "Names and lives, never a secret.")
+            .says(
+                "List the secrets that sign URLs",
+                "The reply contains names and times, but no secret.",
+            )
             .replies_all(200, "The secrets.", reply::<SigningSecretReply>),
         post("/admin/signing-secrets/rotate", "rotateSigningSecret")
-            .says("Sign with a new secret", "URLs of the one before stay good until they expire.")
+            .says(
+                "Sign with a new secret",
+                "URLs of the previous secret stay valid until they expire.",
+            )
             .optional_json(nothing)
-            .replies_all(200, "The secrets as they are now.", reply::<SigningSecretReply>),
+            .replies_all(200, "The secrets after the change.", reply::<SigningSecretReply>),
         post("/admin/signing-secrets/{kid}/revoke", "revokeSigningSecret")
             .says("Refuse all URLs of a secret at once", "")
             .optional_json(nothing)
-            .replies_all(200, "The secrets that are left.", reply::<SigningSecretReply>),
+            .replies_all(200, "The remaining secrets.", reply::<SigningSecretReply>),
         post("/admin/receipt-keys/rotate", "rotateReceiptKey")
-            .says("Sign receipts with a new key", "The public key of the one before stays listed.")
+            .says(
+                "Sign purge receipts with a new key",
+                "The public key of the previous key stays in the list.",
+            )
             .optional_json(nothing)
-            .replies_all(200, "The keys as they are now.", reply::<ReceiptKeyReply>),
+            .replies_all(200, "The keys after the change.", reply::<ReceiptKeyReply>),
     ]
 }
 
 fn keys() -> Vec<Operation> {
     vec![
         get("/admin/keys", "listKeys")
-            .says("List keys, newest first, without their texts", "")
+            .says("List API keys, newest first, without their secrets", "")
             .replies_all(200, "The keys.", reply::<KeyReply>),
         post("/admin/keys", "createKey")
-            .says("Make a key", "The first key closes the server to callers without one.")
+            .says(
+                "Create an API key",
+                "After you create the first key, every request over TCP needs a key.",
+            )
             .json(request::<CreateKey>)
-            .replies(201, "The key, with its text, which is shown this once.", reply::<NewKeyReply>)
+            .replies(
+                201,
+                "The key with its secret. No other reply shows the secret.",
+                reply::<NewKeyReply>,
+            )
             .refuses([409]),
         post("/admin/keys/{key_id}/rotate", "rotateKey")
-            .says("Give a key another text", "")
+            .says("Rotate a key: create a new secret", "")
             .optional_json(request::<RotateKey>)
-            .replies(200, "The key, with its text, which is shown this once.", reply::<NewKeyReply>)
+            .replies(
+                200,
+                "The key with its secret. No other reply shows the secret.",
+                reply::<NewKeyReply>,
+            )
             .refuses([409]),
         post("/admin/keys/{key_id}/revoke", "revokeKey")
-            .says("Refuse a key from now on", "A second call answers the same.")
+            .says("Revoke a key", "A second call returns the same reply.")
             .optional_json(nothing)
-            .replies(200, "The key, which is revoked.", reply::<KeyReply>),
+            .replies(200, "The revoked key.", reply::<KeyReply>),
     ]
 }
 
 fn variants() -> Vec<Operation> {
     vec![
         get("/admin/variants/status", "getVariantCache")
-            .says("Read the contents of the variant cache", "")
-            .replies(200, "The contents.", reply::<VariantCacheReport>),
+            .says("Read the size of the variant cache", "")
+            .replies(200, "The size.", reply::<VariantCacheReport>),
         post("/admin/variants/prune", "pruneVariants")
             .says("Empty the variant cache", "")
             .optional_json(nothing)
-            .replies(200, "What is left, and what was removed.", reply::<VariantCacheReport>),
+            .replies(
+                200,
+                "The size after the call, and the removed variants.",
+                reply::<VariantCacheReport>,
+            ),
     ]
 }

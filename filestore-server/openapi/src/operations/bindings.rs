@@ -9,7 +9,7 @@ use crate::shared::{organization_number, query};
 pub(crate) fn group() -> Group {
     Group {
         name: "Bindings",
-        description: "The provider of an organization's new files.",
+        description: "Choose the provider for the new files of an organization.",
         operations: vec![list(), create(), update()],
     }
 }
@@ -17,7 +17,11 @@ pub(crate) fn group() -> Group {
 fn list() -> Operation {
     Operation::get("/organization-storage-bindings", "listBindings", Need::ServiceAdmin)
         .says("List bindings, newest first", "")
-        .asks([query("organizationId", "Only those of this organization.", organization_number())])
+        .asks([query(
+            "organizationId",
+            "Only bindings of this organization.",
+            organization_number(),
+        )])
         .replies_all(200, "The bindings.", reply::<BindingReply>)
 }
 
@@ -25,7 +29,8 @@ fn create() -> Operation {
     Operation::post("/organization-storage-bindings/create", "createBinding", Need::ServiceAdmin)
         .says(
             "Bind an organization to a provider",
-            "The read-only keys of a binding (`id`, `effectiveFrom`, `effectiveTo`) are accepted and ignored.",
+            "You can send the read-only keys of a binding (`id`, `effectiveFrom`, `effectiveTo`). The server ignores \
+             them.",
         )
         .json(request::<CreateBinding>)
         .replies(201, "The binding.", reply::<BindingReply>)
@@ -36,8 +41,8 @@ fn update() -> Operation {
     Operation::put("/organization-storage-bindings/update", "updateBinding", Need::ServiceAdmin)
         .says(
             "Change the active binding of an organization",
-            "What is absent stays as it is. `isActive: false` ends the binding, `true` resumes the newest one. \
-             Existing files stay where they are until they are migrated.",
+            "Absent fields do not change. `isActive: false` ends the binding, `true` resumes the newest binding. \
+             Existing files stay at their provider until you migrate them.",
         )
         .json(request::<UpdateBinding>)
         .replies(200, "The binding after the change.", reply::<BindingUpdateReply>)

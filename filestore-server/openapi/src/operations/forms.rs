@@ -1,8 +1,9 @@
-//! Multipart forms: fields of text, and the bytes of files.
+//! Bodies that no wire type describes: multipart forms with fields of text and the bytes of files, and the merge
+//! patch of a file.
 
 use serde_json::{Value, json};
 
-use crate::schemas::{FILE_ID, NO_CONTROLS, SHA256};
+use crate::schemas::{FILE_ID, MIME_TYPE, NO_CONTROLS, SHA256};
 use crate::shared::{organization_id, sub_system};
 
 /// The fields of one upload.
@@ -12,14 +13,14 @@ pub(crate) fn upload() -> Value {
         "required": ["organization_id", "sub_system", "file"],
         "additionalProperties": false,
         "properties": {
-            "organization_id": described("Organization that the file belongs to. Send it before the file.", organization_id()),
-            "sub_system": described("Part of the organization's application.", sub_system()),
+            "organization_id": described("Organization of the file. Send this field before the file.", organization_id()),
+            "sub_system": described("Sub-system: an area of your application, for example `invoices`.", sub_system()),
             "original_name": original_name(),
             "mime_type": mime_type(),
-            "upload_temp": flag("True makes a `TEMP` file, which expires after 24 hours."),
+            "upload_temp": flag("If true, the file is `TEMP` and expires (default: after 24 hours)."),
             "metadata": metadata(),
-            "sha256": described("Digest of the bytes; another one is refused.", json!({ "type": "string", "pattern": SHA256 })),
-            "file": bytes("The bytes, streamed; may be empty."),
+            "sha256": described("Expected SHA-256 digest. If the bytes do not match, the server refuses the upload.", json!({ "type": "string", "pattern": SHA256 })),
+            "file": bytes("The bytes. Can be empty."),
         },
     })
 }
@@ -32,12 +33,41 @@ pub(crate) fn change() -> Value {
         "additionalProperties": false,
         "properties": {
             "file_id": described("The file to change.", json!({ "type": "string", "pattern": FILE_ID })),
-            "make_as_thumbnail": flag("True turns a `TEMP` file into a `THUMBNAIL`; takes no file."),
-            "make_as_ready": flag("True makes the file `READY`."),
+            "make_as_thumbnail": flag("If true, a `TEMP` file becomes a `THUMBNAIL`. Do not send a file."),
+            "make_as_ready": flag("If true, the file becomes `READY`."),
             "original_name": original_name(),
             "mime_type": mime_type(),
             "metadata": metadata(),
             "file": bytes("New bytes."),
+        },
+    })
+}
+
+/// The members of an edit. Each member can be null.
+pub(crate) fn edit() -> Value {
+    let or_null = |mut schema: Value, description: &str| {
+        schema["type"] = json!(["string", "null"]);
+        described(description, schema)
+    };
+    let mut name = original_name();
+    name["minLength"] = 1.into();
+    let mut kind = mime_type();
+    kind["minLength"] = 1.into();
+
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "original_name": or_null(name, "New name. If null, the name is the id."),
+            "mime_type": or_null(kind, "New media type. If null, the server detects the type from the bytes, or else \
+                                        from the name."),
+            "metadata": {
+                "type": ["object", "null"],
+                "examples": [{ "customer": 7, "draft": null }],
+                "description": "Members to set, also in nested objects. A member with the value null is removed. \
+                                Absent members do not change. If the whole field is null, all members are removed. \
+                                The result has at most 4 KiB and 100 members.",
+            },
         },
     })
 }
@@ -52,9 +82,9 @@ pub(crate) fn batch() -> Value {
         "required": ["organization_id", "sub_system", "items[0].file"],
         "additionalProperties": false,
         "properties": {
-            "organization_id": described("Organization of all items.", organization_id()),
-            "sub_system": described("Part of the application, for all items.", sub_system()),
-            "items[0].file": bytes("Bytes of one item. Numbers run from 0 to 9999 and may be skipped."),
+            "organization_id": described("Organization of all files in the batch.", organization_id()),
+            "sub_system": described("Sub-system of all files in the batch.", sub_system()),
+            "items[0].file": bytes("Bytes of one item. Numbers go from 0 to 9999. You can skip numbers."),
             "items[0].original_name": original_name(),
             "items[0].mime_type": mime_type(),
             "items[0].metadata": metadata(),
@@ -76,15 +106,15 @@ fn described(description: &str, mut schema: Value) -> Value {
 fn original_name() -> Value {
     json!({
         "type": "string", "maxLength": 255, "pattern": NO_CONTROLS,
-        "description": "Name of the file; else that of the part.",
+        "description": "File name (default: the file name of the part).",
     })
 }
 
 fn mime_type() -> Value {
     json!({
         "type": "string", "maxLength": 255, "examples": ["image/jpeg"],
-        "pattern": "^$|^(?!\\*/)[!#$%&'*+.^_`|~0-9A-Za-z-]+/(?!\\*(;|$))[!#$%&'*+.^_`|~0-9A-Za-z-]+( *;[ -~]*[!-~])?$",
-        "description": "Media type; else the one that the bytes show, or that of the part, or by the name.",
+        "pattern": format!("^$|{MIME_TYPE}"),
+        "description": "Media type (default: detected from the bytes, or else from the part or the name).",
     })
 }
 
@@ -92,7 +122,8 @@ fn metadata() -> Value {
     json!({
         "type": "string", "maxLength": 8192, "contentMediaType": "application/json",
         "examples": [r#"{"customer": 7}"#],
-        "description": "JSON object to keep with the file, of at most 4 KiB and 100 members.",
+        "description": "Custom metadata: a JSON object that the server keeps with the file. At most 4 KiB and 100 \
+                        members.",
     })
 }
 

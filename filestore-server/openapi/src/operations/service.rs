@@ -1,6 +1,6 @@
 //! Health, providers, and this document.
 
-use filestore_core::api::{HealthReply, ProviderReply, ReadyReply, ReceiptKeyReply};
+use filestore_core::api::{HealthReply, MeReply, ProviderReply, ReadyReply, ReceiptKeyReply};
 use serde_json::{Value, json};
 
 use crate::operation::{Group, Need, Operation, READ};
@@ -9,38 +9,51 @@ use crate::schemas::{Schemas, reply};
 pub(crate) fn group() -> Group {
     Group {
         name: "Service",
-        description: "Health of the service, its providers, its description.",
-        operations: vec![alive(), ready(), providers(), receipt_keys(), openapi(), docs()],
+        description: "Check the health of the service, list providers, and read this document.",
+        operations: vec![alive(), ready(), me(), providers(), receipt_keys(), openapi(), docs()],
     }
 }
 
 fn alive() -> Operation {
     Operation::get("/health-checks", "checkHealth", Need::Nothing)
-        .says("Tell that the process answers", "Touches nothing.")
+        .says("Check that the process answers", "Does not use the database or the disk.")
         .replies(200, "The process answers.", reply::<HealthReply>)
 }
 
 fn ready() -> Operation {
     Operation::get("/health-checks/ready", "checkReadiness", Need::Nothing)
         .says(
-            "Tell that database and storage answer",
-            "A provider that does not answer makes nothing unready.",
+            "Check that database and storage answer",
+            "If a provider does not answer, the service is still ready.",
         )
         .replies(200, "Both answer.", reply::<ReadyReply>)
-        .replies(503, "One of them does not; the document says which.", reply::<ReadyReply>)
+        .replies(
+            503,
+            "The database or the storage does not answer. See `database` and `storage`.",
+            reply::<ReadyReply>,
+        )
+}
+
+fn me() -> Operation {
+    Operation::get("/me", "getMe", Need::Key)
+        .says(
+            "Show the key of the caller, and the limits of the service",
+            "Needs a key with any scope. On a server without keys, `key` is null.",
+        )
+        .replies(200, "Key, limits and features.", reply::<MeReply>)
 }
 
 fn providers() -> Operation {
     Operation::get("/storage-providers", "listProviders", READ)
-        .says("List the providers that take new files", "")
+        .says("List the providers that accept new files", "")
         .replies_all(200, "The active providers.", reply::<ProviderReply>)
 }
 
 fn receipt_keys() -> Operation {
     Operation::get("/receipt-keys", "listReceiptKeys", Need::Nothing)
         .says(
-            "List the public keys of receipts",
-            "The oldest first; none before the first receipt.",
+            "List the public keys that verify purge receipts",
+            "Oldest first. The list is empty before the first receipt.",
         )
         .replies_all(200, "The keys.", reply::<ReceiptKeyReply>)
 }
@@ -57,6 +70,6 @@ fn any_object(_: &mut Schemas) -> Value {
 
 fn docs() -> Operation {
     Operation::get("/docs", "browseApi", Need::Nothing)
-        .says("Show this document as a page", "The page loads nothing from elsewhere.")
+        .says("Show this document as a web page", "The page loads no other resources.")
         .replies_bytes(200, "The page.", &["text/html"])
 }

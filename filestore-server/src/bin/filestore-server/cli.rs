@@ -2,11 +2,12 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use filestore_core::config::warn_of_others;
 use filestore_core::keys::KeyDigest;
 use filestore_server::{Config, Server, StartError, listen};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,17 +16,19 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The configuration or the arguments cannot be used.
+use crate::visible::VisibleLines;
+
+/// The exit code for an unusable configuration or unusable arguments.
 const EXIT_USAGE: u8 = 2;
 
-/// The database must be opened anew (`EX_SOFTWARE` of sysexits.h): a supervisor restarts the process.
+/// The exit code if the process must restart (`EX_SOFTWARE` of sysexits.h). A supervisor restarts it.
 const EXIT_POISONED: i32 = 70;
 
-/// The longest time of a stop beyond that of the requests (`stop_secs`): for workers, the database, and
-/// threads that hang.
+/// The maximum duration of a stop, in addition to the time for requests (`stop_secs`). This time is for
+/// workers, the database and hanging threads.
 const STOP_EXTRA: Duration = Duration::from_secs(3);
 
-/// The longest wait for blocking work when the runtime ends.
+/// The maximum wait for blocking work when the runtime ends.
 pub(crate) const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
 /// Serves files over HTTP: uploads, batches, gallery variants, soft purge.
@@ -64,6 +67,10 @@ pub(crate) struct Args {
     #[arg(long)]
     check_config: bool,
 
+    /// Print the configuration with all defaults as TOML, secrets as ***, and end
+    #[arg(long, conflicts_with = "check_config")]
+    print_config: bool,
+
     /// How log lines on stderr look; FILESTORE_LOG or RUST_LOG choose which (such as debug)
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
@@ -78,14 +85,14 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sends log lines to stderr; stdout says only where the server listens.
+/// Sends log lines to stderr. stdout contains only the server's address.
 pub(crate) fn init_logging(format: LogFormat) {
     let wanted = ["FILESTORE_LOG", "RUST_LOG"].iter().find_map(|name| std::env::var(name).ok());
     let wanted = wanted.and_then(|text| text.parse::<Targets>().ok());
     let filter = wanted.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
 
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| VisibleLines(std::io::stderr()))
         .with_ansi(std::io::stderr().is_terminal());
     let lines = match format {
         LogFormat::Text => lines.boxed(),
@@ -95,8 +102,12 @@ pub(crate) fn init_logging(format: LogFormat) {
 }
 
 impl Args {
-    /// Merges the configuration: flags and environment over the file over the defaults.
+    /// Merges the configuration. Flags and environment have priority over the file, and the file over the
+    /// defaults.
     fn to_config(&self) -> Result<Config, StartError> {
+        if let Some(file) = &self.config {
+            warn_of_others("the configuration", file);
+        }
         let mut config =
             self.config.as_ref().map_or_else(|| Ok(Config::default()), Config::load)?;
         config.listen = self.listen.unwrap_or(config.listen);
@@ -124,6 +135,10 @@ pub(crate) async fn run(args: Args) -> ExitCode {
 }
 
 async fn try_run(args: Args) -> Result<(), StartError> {
+    if args.print_config {
+        let _ = write!(std::io::stdout(), "{}", args.to_config()?.to_toml()?);
+        return Ok(());
+    }
     if args.check_config {
         Server::check_config(&args.to_config()?)?;
         let _ = writeln!(std::io::stdout(), "the configuration can be used");
@@ -138,6 +153,7 @@ async fn try_run(args: Args) -> Result<(), StartError> {
     let data_dir = config.data_dir.clone();
     let stop_limit = config.http.grace.saturating_add(STOP_EXTRA);
     let mut server = Server::start(config).await?;
+    tell_of_start(&server, args.config.as_deref(), &data_dir);
 
     // A closed stdout is no reason not to serve.
     let _ = writeln!(
@@ -152,7 +168,7 @@ async fn try_run(args: Args) -> Result<(), StartError> {
         tokio::select! {
             name = signals.next() => break name,
             _ = hangup.recv() => reload(&mut server, &args).await,
-            fault = store.poisoned() => exit_poisoned(&fault),
+            fault = store.admin().poisoned() => exit_poisoned(&fault),
         }
     };
     tracing::info!("{name}: stopping when running requests are done");
@@ -162,10 +178,23 @@ async fn try_run(args: Args) -> Result<(), StartError> {
         () = server.stop() => {}
         name = signals.next() => tracing::warn!("{name} again: stopping at once"),
         () = tokio::time::sleep(stop_limit) => {
-            tracing::warn!("something hangs: stopping without it; what was acknowledged is durable");
+            tracing::warn!("a task hangs: stopping without that task. Acknowledged changes are durable");
         }
     }
     Ok(())
+}
+
+/// Logs what runs, with which configuration, on which database.
+fn tell_of_start(server: &Server, config: Option<&Path>, data_dir: &Path) {
+    let config = config.map_or_else(|| "none".into(), Path::to_string_lossy);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        %config,
+        schema = %server.store().admin().schema(),
+        listen = %server.url(),
+        data_dir = %data_dir.display(),
+        "the server started"
+    );
 }
 
 /// Reads the configuration again and takes it into use. One that cannot be used changes nothing.
@@ -180,21 +209,21 @@ async fn reload(server: &mut Server, args: &Args) {
     }
 }
 
-/// Ends the process after `limit` even if every thread of the runtime hangs. A regular end is faster.
+/// Ends the process after `limit`, even if every thread of the runtime hangs. A regular end is faster.
 #[expect(clippy::disallowed_methods, reason = "no other thread may be able to run")]
 fn end_after(limit: Duration) {
     // Without the thread a stop is as before.
     let _ = std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
         std::thread::sleep(limit);
         tracing::error!(
-            "the stop itself hangs: ending the process; what was acknowledged is durable"
+            "the stop itself hangs: ending the process. Acknowledged changes are durable"
         );
         std::process::exit(0);
     });
 }
 
-/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail like a write on a full disk. Without
-/// a handler, the signal of such a write would end the process.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail like a write on a full disk. Without a
+/// handler, the signal would end the process.
 fn survive_file_size_limit() {
     let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     if let Err(error) = signal(file_size) {
@@ -202,20 +231,23 @@ fn survive_file_size_limit() {
     }
 }
 
-/// Ends the process at once. Acknowledged work is durable; the next start discards the rest.
+/// Ends the process at once. Acknowledged work is durable, and the next start discards the rest.
 #[expect(clippy::disallowed_methods, reason = "nothing of this process may run on")]
 fn exit_poisoned(fault: &str) -> ! {
-    tracing::error!(fault, "the database must be opened anew: ending the process, start it again");
+    tracing::error!(
+        fault,
+        "the database must be opened again: ending the process. Start the server again"
+    );
     std::process::exit(EXIT_POISONED)
 }
 
-/// The signals that a server listens to.
+/// The signals that the server handles.
 struct Signals {
     stop: StopSignals,
     hangup: Signal,
 }
 
-/// The signals that ask for a stop.
+/// The signals that stop the server.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use filestore_core::{FileRecord, FileStore, NewUpload, Opened, SendFile};
+use filestore_core::{FileRecord, FileStore, NewUpload, Opened, Scope, SendFile};
 use http_body_util::Full;
 use rustix::fs::{Advice, fadvise};
 use tokio::io::AsyncWriteExt as _;
@@ -116,7 +116,7 @@ fn find(dir: &Path, length: u64, found: &mut Vec<PathBuf>) {
 }
 
 async fn send_file(store: &FileStore, record: &FileRecord) -> Option<SendFile> {
-    match store.open_content(record).await.unwrap() {
+    match store.serving(&Scope::All).open_whole(record).await.unwrap() {
         Opened::Local(blob) => blob.into_send_file(0..record.blob.size_bytes).ok(),
         _ => panic!("a file on the local disk is opened"),
     }
@@ -212,7 +212,7 @@ async fn a_client_that_takes_nothing_of_a_file_is_cut() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), cut).await.expect("the client is cut");
+    tokio::time::timeout(HANG, cut).await.expect("the client is cut");
     let mut read = Vec::new();
     let _ = client.read_to_end(&mut read).await;
     assert!(read.len() < 40 * LENGTHS[4], "the client was never cut");

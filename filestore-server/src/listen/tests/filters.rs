@@ -10,7 +10,7 @@ use warp::Filter as _;
 
 use super::super::{Listener, Peer, RequestBody, serve};
 use super::{generous, one_reply, rest};
-use crate::body::Timeouts;
+use crate::listen::body::Timeouts;
 use crate::multipart::{Limits, MultipartReader, boundary_of};
 
 #[tokio::test]

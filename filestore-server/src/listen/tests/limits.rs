@@ -1,13 +1,11 @@
 //! Numbers of connections, and the stop.
 
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::super::Options;
-use super::{GET, SHORT, Server, generous, one_reply, rest};
+use super::{GET, HANG, SHORT, Server, generous, one_reply, rest};
 
 #[tokio::test]
 async fn an_address_has_its_share_of_connections_and_another_one_its_own() {
@@ -38,7 +36,7 @@ async fn an_address_has_its_share_of_connections_and_another_one_its_own() {
             }
         }
     };
-    timeout(Duration::from_secs(20), again).await.expect("a share given back is given again");
+    timeout(HANG, again).await.expect("a share given back is given again");
 }
 
 #[tokio::test]

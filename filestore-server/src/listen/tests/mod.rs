@@ -29,7 +29,13 @@ use tokio::task::JoinHandle;
 use super::{Options, RequestBody, serve};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-const SHORT: Duration = Duration::from_millis(60);
+
+/// A time short enough to wait for, and long enough for a client of a busy machine.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// The end of a test that hangs.
+const HANG: Duration = Duration::from_mins(10);
+
 const BIG: usize = 32 << 20;
 
 /// Timeouts that no test reaches, except those that the test sets itself.

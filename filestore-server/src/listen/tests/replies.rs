@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::super::Options;
-use super::{BIG, GET, SHORT, Server, generous, one_reply, rest};
+use super::{BIG, GET, HANG, SHORT, Server, generous, one_reply, rest};
 
 #[tokio::test]
 async fn a_large_reply_is_whole_before_the_connection_closes() {
@@ -57,7 +57,7 @@ async fn a_client_that_is_gone_cancels_its_request() {
     client.write_all(b"GET /hold HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     server.signals.begun.notified().await;
     drop(client);
-    timeout(Duration::from_secs(20), server.signals.dropped.notified()).await.unwrap();
+    timeout(HANG, server.signals.dropped.notified()).await.unwrap();
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_reset_cancels_the_request_at_once() {
     server.signals.begun.notified().await;
     client.set_zero_linger().unwrap();
     drop(client);
-    timeout(Duration::from_secs(20), server.signals.dropped.notified()).await.unwrap();
+    timeout(HANG, server.signals.dropped.notified()).await.unwrap();
 }
 
 #[tokio::test]

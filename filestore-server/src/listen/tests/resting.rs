@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
 use super::super::Options;
-use super::{BIG, GET, SHORT, Server, generous, one_reply, rest};
+use super::{BIG, GET, HANG, SHORT, Server, generous, one_reply, rest};
 
 /// Options with which a connection rests as soon as it may.
 fn restless() -> Options {
@@ -74,10 +74,7 @@ async fn a_connection_rests_after_its_reply_is_taken_and_not_before() {
         head.push(client.read_u8().await.unwrap());
     }
     let mut body = vec![0; BIG];
-    timeout(Duration::from_mins(1), client.read_exact(&mut body))
-        .await
-        .expect("all of it")
-        .unwrap();
+    timeout(HANG, client.read_exact(&mut body)).await.expect("all of it").unwrap();
 
     client.write_all(GET).await.unwrap();
     assert!(one_reply(&mut client).await.ends_with("ok"));

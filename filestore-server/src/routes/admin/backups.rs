@@ -1,4 +1,4 @@
-//! `/admin/backups`: snapshots, in the destinations that the configuration names and nowhere else.
+//! `/admin/backups`: snapshots, only in configured destinations.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Route {
     any_of([destinations.boxed(), list, post_at(path, start)])
 }
 
-/// A run that a path names.
+/// A run in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Run {
     Create,
@@ -167,7 +167,7 @@ async fn forget(call: &Arc<Call>, destination: &str, json: &[u8]) -> Result<Resp
     reply::ok(&BackupForgetReport::new(forgotten))
 }
 
-/// Runs work whose failure, once the head of the reply is out, is in its report.
+/// Runs work. After the head of the reply is sent, a failure is part of its report.
 async fn reporting<T, F>(
     call: &Arc<Call>,
     work: impl FnOnce(Arc<dyn Progress>) -> F + Send + 'static,
@@ -187,7 +187,7 @@ where
     .await
 }
 
-/// Turns the refusal of a run beside another one at a provider, which says what that does, into a conflict.
+/// Turns the refusal because of another run at a provider into a conflict.
 fn as_conflict(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Locked => Error::new(ErrorKind::Conflict, error.message().to_owned()),
@@ -195,7 +195,7 @@ fn as_conflict(error: Error) -> Error {
     }
 }
 
-/// Opens a destination. A run that is under way in a directory is a conflict.
+/// Opens a destination. Returns a conflict if another run uses the directory.
 async fn open(store: &FileStore, destination: &str) -> Result<Backups> {
     store.admin().backups(destination).await.map_err(|error| match error.kind() {
         ErrorKind::Locked => {

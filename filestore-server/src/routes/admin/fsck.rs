@@ -11,6 +11,7 @@ use warp::reply::Response;
 use super::expect_nothing;
 use super::long_run::{self, Departure};
 use super::migrate::rate;
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -41,7 +42,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     .await
 }
 
-fn options(store: &FileStore, json: &[u8]) -> Result<FsckOptions> {
+fn options(store: &FileStore, json: &[u8]) -> error::Result<FsckOptions> {
     let keys = ["repair", "deep", "restart", "bytes_per_second", "provider_code"];
     let object = Object::parse(json, &keys)?;
     let is_set = |key| Ok::<_, filestore_core::Error>(object.flag(key)?.unwrap_or(false));

@@ -1,4 +1,4 @@
-//! `/admin/keys`: making, listing, rotating and revoking keys of the API.
+//! `/admin/keys`: creates, lists, rotates and revokes API keys.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use warp::Filter;
 use warp::reply::Response;
 
 use super::expect_nothing;
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -48,14 +49,14 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     reply::created(&NewKeyReply::from(&made))
 }
 
-fn requested(json: &[u8]) -> Result<CreateKey> {
+fn requested(json: &[u8]) -> error::Result<CreateKey> {
     let object = Object::parse(json, &["name", "organizations", "scopes", "expires_in_s"])?;
     let organizations = required("organizations", object.texts("organizations")?)?;
     let scopes = required("scopes", object.texts("scopes")?)?;
     if scopes.len() > KeyScope::ALL.len() {
         let most = KeyScope::ALL.len();
         let error = Error::invalid("scopes", format!("a key has at most {most} scopes"));
-        return Err(error.with_limit(most as u64));
+        return Err(error.with_limit(most as u64).into());
     }
 
     let mut request = CreateKey::new(organizations, scopes);
@@ -65,21 +66,21 @@ fn requested(json: &[u8]) -> Result<CreateKey> {
 }
 
 async fn rotate(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Failure> {
-    let id = KeyId::from_str(&id.0)?;
+    let id = KeyId::from_str(&id.plain())?;
     let json = read_optional_json(&call, body).await?;
     let overlap = json.as_deref().map_or(Ok(Duration::ZERO), overlap)?;
     let rotated = call.store().keys().rotate(id, overlap).await?;
     reply::ok(&NewKeyReply::from(&rotated))
 }
 
-fn overlap(json: &[u8]) -> Result<Duration> {
+fn overlap(json: &[u8]) -> error::Result<Duration> {
     let object = Object::parse(json, &["overlap_s"])?;
     Ok(Duration::from_secs(object.count("overlap_s")?.unwrap_or(0)))
 }
 
 async fn revoke(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
-    let key = call.store().keys().revoke(id.0.parse()?).await?;
+    let key = call.store().keys().revoke(id.plain().parse()?).await?;
     reply::ok(&KeyReply::from(&key))
 }
 

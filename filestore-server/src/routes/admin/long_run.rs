@@ -1,15 +1,15 @@
-//! Replies to work that takes long: the head goes out when the work is accepted, the report when the
-//! work is done, and a line feed every second between them.
+//! Replies for long work. The head is sent when the work is accepted, the report when the work is done, and a
+//! line feed every second in between.
 //!
-//! White space before JSON is insignificant (RFC 8259 section 2). The line feeds keep proxies from
-//! giving up, and they reveal that the client is gone: a socket that only reads cannot tell a client
-//! that disconnected from a client that has nothing more to send.
+//! White space before JSON is insignificant (RFC 8259 section 2). The line feeds keep proxies from giving up,
+//! and reveal if the client has disconnected. A socket that only reads cannot distinguish a disconnected
+//! client from a silent client.
 //!
 //! # Status
 //!
-//! Work reports [`Progress::accepted`] once all its checks have passed. A failure before is a refusal
-//! with a status as usual. After it, the head of a 200 is out, and a failure cuts the reply. Work that
-//! reports nothing, because it is quick as a rule, counts as accepted after the first second.
+//! Work reports [`Progress::accepted`] after all its checks have passed. An earlier failure is a refusal with
+//! the usual status. After that, a 200 is already sent, and a failure cuts the reply. Work without this
+//! report, because it is usually quick, counts as accepted after the first second.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,36 +29,37 @@ use warp::reply::Response;
 use crate::audit::Outcome;
 use crate::reply::{self, Failure, RequestId};
 use crate::request::call::Call;
+use crate::routes::audit_line::put_on_record;
 
 /// The time between two line feeds.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// The status of a reply whose work was accepted.
+/// The status of a reply after its work was accepted.
 const ACCEPTED: u16 = 200;
 
-/// A flag that is set once the client is gone.
+/// A flag that is set after the client disconnected.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Tests whether the work should stop.
+    /// Returns true if the work should stop.
     pub(super) fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The fate of the work when the client disconnects.
+/// The effect on the work when the client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Departure {
-    /// The work is told to stop, and goes on to the next point where it can.
+    /// The work is told to stop, and continues to the next point where it can.
     Stop,
-    /// The work is cancelled at once: it only reads, or a later run goes on from where it was.
+    /// The work is cancelled at once, because it only reads, or a later run can continue.
     Abort,
-    /// The work goes on to its end: it is quick as a rule, and would leave claims or objects behind.
+    /// The work continues to its end, because it is usually quick and would leave claims or objects behind.
     Finish,
 }
 
-/// The client's interest in the work. Dropping it ends the work as [`Departure`] says.
+/// The client's interest in the work. Dropping it ends the work according to [`Departure`].
 struct Waiting {
     departure: Departure,
     stop: Stop,
@@ -75,11 +76,11 @@ impl Drop for Waiting {
     }
 }
 
-/// Announces that the work is accepted, and ignores all other progress.
+/// Reports that the work is accepted, and ignores all other progress.
 pub(super) struct Acceptance(Mutex<Option<oneshot::Sender<()>>>);
 
 impl Acceptance {
-    /// Tests whether the work was accepted: a failure from then on has no status.
+    /// Returns true if the work was accepted. Later failures have no status.
     pub(super) fn is_given(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
@@ -99,8 +100,8 @@ impl Progress for Acceptance {
     fn advance(&self, _units: u64) {}
 }
 
-/// Runs `work` in a task of its own and replies with its report. A failure before
-/// [`Progress::accepted`] has a status as usual; a failure after it cuts the reply.
+/// Runs `work` in its own task, and replies with its report. A failure before [`Progress::accepted`] has the
+/// usual status. A later failure cuts the reply.
 pub(super) async fn reply_with<T, F>(
     call: &Arc<Call>,
     departure: Departure,
@@ -126,8 +127,8 @@ where
     first_of(call.id, running, waiting, acceptance, &begun).await
 }
 
-/// Runs `work` to its end in a task of its own, whether or not the client waits, and replies with its
-/// report. A failure within the first second has a status as usual; a later one cuts the reply.
+/// Runs `work` to its end in its own task, even if the client disconnects, and replies with its report. A
+/// failure within the first second has the usual status. A later failure cuts the reply.
 pub(super) async fn reply_once_done<T>(
     call: &Arc<Call>,
     work: impl Future<Output = Result<T>> + Send + 'static,
@@ -142,8 +143,8 @@ where
     first_of(call.id, running, waiting, sleep(BEAT), &begun).await
 }
 
-/// Runs the work in a task. If its reply has `begun` before the end, the audit log says how it ended,
-/// whether or not the client still waits.
+/// Runs the work in a task. If its reply has `begun` before the end, the audit log records the end, even if
+/// the client has disconnected.
 fn spawn<T: Send + 'static>(
     call: &Arc<Call>,
     begun: &Arc<AtomicBool>,
@@ -154,13 +155,13 @@ fn spawn<T: Send + 'static>(
         let ended = work.await;
         if begun.load(Ordering::Acquire) {
             let outcome = if ended.is_ok() { Outcome::Done } else { Outcome::Failed };
-            call.audit(Some(ACCEPTED), outcome);
+            put_on_record(&call, Some(ACCEPTED), outcome);
         }
         ended
     })
 }
 
-/// Replies with the outcome of the work, or with a head and line feeds once the work is accepted.
+/// Replies with the outcome of the work, or with a head and line feeds after the work is accepted.
 async fn first_of<T: Serialize + Send + 'static>(
     id: RequestId,
     mut running: JoinHandle<Result<T>>,

@@ -1,4 +1,4 @@
-//! `/admin/migrate`: moving an organization's files to its provider.
+//! `/admin/migrate`: moves an organization's files to its provider.
 
 use std::sync::Arc;
 

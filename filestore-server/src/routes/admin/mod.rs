@@ -1,5 +1,4 @@
-//! Administration: the whole service at a glance, purge and sync runs, migrations, checks, providers, the
-//! variant cache.
+//! Administration: overview, purge and sync runs, migrations, checks, providers, and the variant cache.
 
 mod long_run;
 mod backups;
@@ -13,12 +12,14 @@ mod sync;
 
 use std::sync::Arc;
 
+use filestore_core::admin::PurgeOptions;
 use filestore_core::api::{PurgeReport, PurgeRunRequest, StatusReply, VariantCacheReport};
 use filestore_core::{OrganizationNumber, Result};
 use warp::Filter;
 use warp::reply::Response;
 
 use self::long_run::Departure;
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -54,21 +55,26 @@ pub(crate) fn routes() -> Route {
 async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;
     let request = json.as_deref().map_or(Ok(PurgeRunRequest::default()), purge_request)?;
+    let options = PurgeOptions::try_from(&request)?;
     if request.dry_run {
-        return reply::ok(&PurgeReport::from(call.store().admin().purge_plan().await?));
+        let plan = call.store().admin().purge_plan_of(&options).await?;
+        return reply::ok(&PurgeReport::from(plan));
     }
 
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
-        store.admin().purge_until(&|| stop.is_wanted(), &*acceptance).await.map(PurgeReport::from)
+        let purge = store.admin().purge_with(&options, &|| stop.is_wanted(), &*acceptance).await;
+        purge.map(PurgeReport::from)
     })
     .await
 }
 
-fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
-    let object = Object::parse(json, &["dry_run"])?;
+fn purge_request(json: &[u8]) -> error::Result<PurgeRunRequest> {
+    let object = Object::parse(json, &["dry_run", "now", "organization_id"])?;
     let mut request = PurgeRunRequest::default();
     request.dry_run = object.flag("dry_run")?.unwrap_or(false);
+    request.now = object.flag("now")?.unwrap_or(false);
+    request.organization_id = object.text("organization_id")?;
     Ok(request)
 }
 
@@ -91,7 +97,7 @@ async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure
     .await
 }
 
-/// Reads a body that may only be absent, empty or `{}`.
+/// Reads a body that must be absent, empty or `{}`.
 async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
     if let Some(json) = read_optional_json(call, body).await? {
         Object::parse(&json, &[])?;

@@ -1,4 +1,4 @@
-//! `/admin/organizations`: erasing an organization.
+//! `/admin/organizations`: erases an organization.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use filestore_core::{Error, OrganizationId, Result};
 use warp::reply::Response;
 
 use super::long_run::{self, Departure};
+use crate::error;
 use crate::reply::Failure;
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -21,7 +22,7 @@ pub(super) fn routes() -> Route {
 }
 
 async fn erase(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Failure> {
-    let organization: OrganizationId = id.0.parse()?;
+    let organization: OrganizationId = id.plain().parse()?;
     confirm(&organization, &read_json(&call, body).await?)?;
 
     let store = call.store().clone();
@@ -35,10 +36,10 @@ async fn erase(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Fai
     .await
 }
 
-fn confirm(organization: &OrganizationId, json: &[u8]) -> Result<()> {
+fn confirm(organization: &OrganizationId, json: &[u8]) -> error::Result<()> {
     let object = Object::parse(json, &["confirm"])?;
     if required("confirm", object.text("confirm")?)? == organization.as_str() {
         return Ok(());
     }
-    Err(Error::invalid("confirm", "confirm must name the organization of the path"))
+    Err(Error::invalid("confirm", "confirm must name the organization of the path").into())
 }

@@ -1,4 +1,4 @@
-//! `/admin/providers`: every provider with its abilities, and a check of one.
+//! `/admin/providers`: lists all providers with their capabilities, and tests a provider.
 
 use std::sync::Arc;
 

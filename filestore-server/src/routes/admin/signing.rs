@@ -1,4 +1,4 @@
-//! The secrets that sign URLs: their names and lives, never the secrets themselves. The key that signs
+//! The names and lifetimes of signing secrets, never the secrets themselves. Also the key that signs
 //! receipts.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ async fn rotate(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 
 async fn revoke(call: Arc<Call>, kid: Segment, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
-    call.store().signing().revoke(&kid.0).await?;
+    call.store().signing().revoke(&kid.plain()).await?;
     shown(&call)
 }
 
@@ -48,7 +48,7 @@ async fn rotate_receipts(call: Arc<Call>, body: Body) -> Result<Response, Failur
     receipt::shown(&call).await
 }
 
-/// Replies with all secrets as they are now.
+/// Replies with the current secrets.
 fn shown(call: &Call) -> Result<Response, Failure> {
     let secrets = call.store().signing().secrets().into_iter();
     reply::ok(&secrets.map(SigningSecretReply::from).collect::<Vec<_>>())

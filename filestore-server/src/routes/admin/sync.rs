@@ -9,6 +9,7 @@ use warp::reply::Response;
 
 use super::long_run::{self, Departure};
 use super::{expect_nothing, organization};
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -44,8 +45,8 @@ async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     .await
 }
 
-fn named(json: &[u8]) -> Result<OrganizationNumber> {
-    organization(&Object::parse(json, &["organizationId"])?)
+fn named(json: &[u8]) -> error::Result<OrganizationNumber> {
+    Ok(organization(&Object::parse(json, &["organizationId"])?)?)
 }
 
 async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -58,9 +59,9 @@ async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     .await
 }
 
-fn maybe_named(json: &[u8]) -> Result<Option<OrganizationNumber>> {
+fn maybe_named(json: &[u8]) -> error::Result<Option<OrganizationNumber>> {
     let object = Object::parse(json, &["organizationId"])?;
-    object.integer("organizationId")?.map(|_| organization(&object)).transpose()
+    Ok(object.integer("organizationId")?.map(|_| organization(&object)).transpose()?)
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
@@ -70,12 +71,12 @@ async fn status(call: Arc<Call>) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use filestore_core::ErrorKind;
+    use filestore_core::api::ErrorCode;
 
     #[test]
     fn an_organization_is_required_to_enqueue_and_not_to_retry() {
         assert_eq!(named(br#"{"organizationId":7}"#).unwrap().get(), 7);
-        assert_eq!(named(b"{}").unwrap_err().kind(), ErrorKind::MissingField);
+        assert_eq!(named(b"{}").unwrap_err().code(), ErrorCode::MissingField);
         assert_eq!(
             maybe_named(br#"{"organizationId":7}"#).unwrap().map(OrganizationNumber::get),
             Some(7)
@@ -86,8 +87,8 @@ mod tests {
             [r#"{"organizationId":0}"#, r#"{"organizationId":"7"}"#, r#"{"organizationId":null}"#]
         {
             assert_eq!(
-                maybe_named(bad.as_bytes()).unwrap_err().kind(),
-                ErrorKind::InvalidField,
+                maybe_named(bad.as_bytes()).unwrap_err().code(),
+                ErrorCode::InvalidField,
                 "{bad}"
             );
         }

@@ -1,25 +1,24 @@
-//! POST /files/batch: several files in a form, all of them or none.
+//! POST /files/batch: uploads several files in a form, all or none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use filestore_core::api;
-use filestore_core::uploads::{PartHints, StagedBlob, StagingWriter, Uploaded};
+use filestore_core::api::ErrorCode;
+use filestore_core::uploads::{PartHints, UploadSession, Uploaded};
 use filestore_core::{
     BatchItem, CustomMetadata, Error, ErrorKind, Limits, NewBatch, OrganizationId, Result,
     SubSystem,
 };
-use tokio::task::JoinSet;
 use warp::Filter;
 use warp::reply::Response;
 
+use super::record;
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
-use crate::request::room::{Incoming, Room};
-use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::{Route, post};
 
 const FIELDS: [&str; 6] = [
@@ -34,10 +33,6 @@ const FIELDS: [&str; 6] = [
 /// The largest index of an item.
 const MAX_INDEX: u32 = 9999;
 
-/// The most items of one request that are flushed to disk at once, so that their flushes share the
-/// wait.
-const FLUSHES: usize = 8;
-
 /// Builds `/files/batch`.
 pub(crate) fn routes() -> Route {
     warp::path!("files" / "batch").and(post(create)).boxed()
@@ -46,61 +41,59 @@ pub(crate) fn routes() -> Route {
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let limits = call.store().config().limits;
     let mut form = open_form(&call, body, limits.max_batch_items, limits.max_batch_size)?;
-    let mut fields = BatchForm::default();
+    let (mut fields, mut session) = (BatchForm::default(), call.begin_upload());
     while let Some(mut part) = form.next_part().await? {
-        fields.take(&call, &mut part).await?;
+        fields.take(&call, &mut session, &mut part).await?;
     }
 
-    let (new, items, _claims) = fields.finish().await?;
-    call.recheck().await?;
-    match call.store().uploads().commit_batch(new, items).await? {
-        Uploaded::New(records) => {
-            let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
-            reply::created(&shown)
-        }
+    session.settle().await?;
+    let (new, items) = fields.finish()?;
+    call.recheck().await?.check(&new.organization_id)?;
+    match session.commit_batch(new, items).await? {
+        Uploaded::New(records) => reply::created(&record::converted(&call, &records).await),
         Uploaded::Replayed(reply) => Ok(reply::created_again(reply.into_json())),
     }
 }
 
-/// The form as far as it has arrived.
+/// The fields of the form so far.
 #[derive(Debug, Default)]
 struct BatchForm {
     organization_id: Once<OrganizationId>,
     sub_system: Once<SubSystem>,
     charset: Once<()>,
     items: BTreeMap<u32, Item>,
-    received_bytes: u64,
-    flushing: JoinSet<(u32, Result<StagedBlob>)>,
-    staged: BTreeMap<u32, StagedBlob>,
-    claims: Option<UploadClaims>,
 }
 
 #[derive(Debug, Default)]
 struct Item {
-    original_name: Once<Option<String>>,
-    mime_type: Once<Option<String>>,
-    metadata: Once<Option<CustomMetadata>>,
+    original_name: Once<String>,
+    mime_type: Once<String>,
+    metadata: Once<CustomMetadata>,
     file: Once<PartHints>,
 }
 
 impl BatchForm {
     /// Reads the next field.
-    async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
+    async fn take(
+        &mut self,
+        call: &Call,
+        session: &mut UploadSession,
+        part: &mut Part<'_>,
+    ) -> error::Result<()> {
         match part.name() {
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
                 let items = call.store().config().limits.max_batch_items;
-                self.claims =
-                    Some(UploadClaims::of(call, organization, self.received_bytes, items).await?);
-                Ok(())
+                Ok(session.claim(call.upload_claims(organization, items)?).await?)
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
 
             CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => {
                 let (index, field) = item_field(name)?;
-                self.take_item(call, part, index, field).await.map_err(|e| e.with_item(index))
+                let taken = self.take_item(call, session, part, (index, field)).await;
+                taken.map_err(|e| e.with_item(index))
             }
         }
     }
@@ -108,28 +101,30 @@ impl BatchForm {
     async fn take_item(
         &mut self,
         call: &Call,
+        session: &mut UploadSession,
         part: &mut Part<'_>,
-        index: u32,
-        field: ItemField,
-    ) -> Result<()> {
+        (index, field): (u32, ItemField),
+    ) -> error::Result<()> {
         let config = call.store().config();
         let limits = &config.limits;
         match field {
             ItemField::OriginalName => {
                 let item = self.item(index, limits)?;
-                item.original_name.read(part, fields::name(limits.original_name_chars)).await
+                item.original_name
+                    .read_unless_blank(part, fields::name(limits.original_name_chars))
+                    .await
             }
             ItemField::MimeType => {
-                self.item(index, limits)?.mime_type.read(part, fields::mime_type).await
+                self.item(index, limits)?.mime_type.read_unless_blank(part, fields::mime_type).await
             }
             ItemField::Metadata => {
-                self.item(index, limits)?.metadata.read(part, fields::metadata).await
+                self.item(index, limits)?.metadata.read_unless_blank(part, fields::metadata).await
             }
-            ItemField::File => self.take_file(call, part, index).await,
+            ItemField::File => self.take_file(limits, session, part, index).await,
         }
     }
 
-    /// Returns the item of that index; `TooManyItems` if the item is one too many.
+    /// Returns the item with this index. `TooManyItems` if there are too many items.
     fn item(&mut self, index: u32, limits: &Limits) -> Result<&mut Item> {
         if self.items.len() >= limits.max_batch_items && !self.items.contains_key(&index) {
             let message =
@@ -140,61 +135,36 @@ impl BatchForm {
         Ok(self.items.entry(index).or_default())
     }
 
-    async fn take_file(&mut self, call: &Call, part: &mut Part<'_>, index: u32) -> Result<()> {
-        let config = call.store().config();
-        let limits = &config.limits;
+    async fn take_file(
+        &mut self,
+        limits: &Limits,
+        session: &mut UploadSession,
+        part: &mut Part<'_>,
+        index: u32,
+    ) -> error::Result<()> {
         let name = part.name().to_owned();
         if let Some(item) = self.items.get(&index) {
             item.file.expect_first(&name)?;
         }
 
         let hints = fields::hints(part);
-        let left = limits.max_batch_size.saturating_sub(self.received_bytes);
-        let organization = self.organization_id.get().cloned();
-        let stage = async {
-            self.item(index, limits)?;
-            let uploads = call.store().uploads();
-            let uploads = organization.as_ref().map_or(uploads, |id| uploads.of(id));
-            let writer = uploads.stage_up_to(left).await?;
-
-            let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
-            Ok(Incoming { writer, room: Room::after(self.received_bytes, reserved) })
+        let left = limits.max_batch_size.saturating_sub(session.received_bytes());
+        let (form, target) = (&mut *self, &mut *session);
+        let begin = async move {
+            form.item(index, limits)?;
+            target.begin_item(index).await?;
+            Ok(target)
         };
-        let received =
-            fields::receive(call, part, stage).await.map_err(|e| over_batch(e, left, limits))?;
-        let Some(Incoming { writer, room }) = received else { return Ok(()) };
-
-        if let Some(claims) = &mut self.claims {
-            claims.quota = room.into_reservation();
+        let received = fields::receive(part, begin).await;
+        if received.map_err(|e| over_batch(e, left, limits))? {
+            self.item(index, limits)?.file.set(&name, hints)?;
+            session.end_file().await?;
         }
-        self.received_bytes += writer.size_bytes();
-        self.item(index, limits)?.file.set(&name, hints)?;
-        self.flush(index, writer).await
-    }
-
-    /// Begins to make the item durable, while the next item arrives.
-    async fn flush(&mut self, index: u32, writer: StagingWriter) -> Result<()> {
-        while self.flushing.len() >= FLUSHES {
-            self.flushed().await?;
-        }
-        self.flushing.spawn(async move { (index, writer.finish().await) });
         Ok(())
     }
 
-    /// Waits until one item is durable; false when none is left.
-    async fn flushed(&mut self) -> Result<bool> {
-        let Some(flushed) = self.flushing.join_next().await else { return Ok(false) };
-        let (index, staged) = flushed.map_err(|e| Error::internal("staging an item", e))?;
-        self.staged.insert(index, staged.map_err(|e| e.with_item(index))?);
-        Ok(true)
-    }
-
-    /// Checks that the form is whole and waits until all items are durable. The caller holds the
-    /// claims until the commit.
-    async fn finish(
-        mut self,
-    ) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<UploadClaims>)> {
-        while self.flushed().await? {}
+    /// Checks that the form is complete.
+    fn finish(self) -> Result<(NewBatch, Vec<BatchItem>)> {
         let organization_id = fields::required("organization_id", self.organization_id)?;
         let sub_system = fields::required("sub_system", self.sub_system)?;
 
@@ -202,31 +172,27 @@ impl BatchForm {
         for (index, item) in self.items {
             let hints = fields::required(&format!("items[{index}].file"), item.file)
                 .map_err(|e| e.with_item(index))?;
-            let staged = self.staged.remove(&index).expect("a file that was received was staged");
 
             let mut described = BatchItem::new(index);
-            described.given.name = item.original_name.take().flatten();
-            described.given.mime_type = item.mime_type.take().flatten();
+            described.given.name = item.original_name.take();
+            described.given.mime_type = item.mime_type.take();
             described.given.hints = hints;
-            described.metadata = item.metadata.take().flatten().unwrap_or_default();
-            items.push((described, staged));
+            described.metadata = item.metadata.take().unwrap_or_default();
+            items.push(described);
         }
-
-        let mut claims = self.claims;
-        let mut new = NewBatch::new(organization_id, sub_system);
-        new.idempotency = claims.as_mut().and_then(|claims| claims.idempotency.take());
-        Ok((new, items, claims))
+        Ok((NewBatch::new(organization_id, sub_system), items))
     }
 }
 
-/// Blames the batch for being too large, where the single file was not.
-fn over_batch(error: Error, left: u64, limits: &Limits) -> Error {
-    if error.kind() != ErrorKind::TooLarge || left >= limits.max_file_size {
+/// Reports that the batch is too large, if the single file was not.
+fn over_batch(error: error::Error, left: u64, limits: &Limits) -> error::Error {
+    if error.code() != ErrorCode::TooLarge || left >= limits.max_file_size {
         return error;
     }
     let message = format!("the batch has more bytes than allowed: {}", limits.max_batch_size);
     let field = error.details().field.clone().unwrap_or_default();
-    Error::new(ErrorKind::TooLarge, message).with_field(field).with_limit(limits.max_batch_size)
+    let error = Error::new(ErrorKind::TooLarge, message).with_field(field);
+    error.with_limit(limits.max_batch_size).into()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,8 +203,8 @@ enum ItemField {
     Metadata,
 }
 
-/// Reads `items[N].file` and the like; N is decimal without leading zeros, 0 to 9999.
-fn item_field(name: &str) -> Result<(u32, ItemField)> {
+/// Parses field names like `items[N].file`. N is decimal without leading zeros, 0 to 9999.
+fn item_field(name: &str) -> error::Result<(u32, ItemField)> {
     let rest = name.strip_prefix("items[").ok_or_else(|| fields::unknown(name, &FIELDS))?;
     let (digits, field) = rest.split_once("].").ok_or_else(|| malformed_item(name))?;
 
@@ -284,22 +250,22 @@ mod tests {
             "items[1]file",
         ] {
             let error = item_field(name).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidField, "{name}");
+            assert_eq!(error.code(), ErrorCode::InvalidField, "{name}");
             assert_eq!(error.details().field.as_deref(), Some(name));
         }
 
         for name in ["items[1].fil", "items[1].", "item[1].file", "file"] {
-            assert_eq!(item_field(name).unwrap_err().kind(), ErrorKind::UnknownField, "{name}");
+            assert_eq!(item_field(name).unwrap_err().code(), ErrorCode::UnknownField, "{name}");
         }
     }
 
-    #[tokio::test]
-    async fn an_index_with_text_but_no_file_is_refused() {
+    #[test]
+    fn an_index_with_text_but_no_file_is_refused() {
         let mut form = BatchForm::default();
         form.organization_id.set("x", "7".parse().unwrap()).unwrap();
         form.sub_system.set("x", "s".parse().unwrap()).unwrap();
-        form.item(4, &Limits::default()).unwrap().original_name.set("x", Some("n".into())).unwrap();
-        let error = form.finish().await.unwrap_err();
+        form.item(4, &Limits::default()).unwrap().original_name.set("x", "n".into()).unwrap();
+        let error = form.finish().unwrap_err();
         assert_eq!((error.kind(), error.details().item), (ErrorKind::MissingField, Some(4)));
         assert_eq!(error.details().field.as_deref(), Some("items[4].file"));
     }

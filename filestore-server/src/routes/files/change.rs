@@ -1,25 +1,22 @@
-//! PUT /files/upload: make a file a thumbnail, make it ready, replace its bytes, edit its name, type and
-//! metadata.
+//! PUT /files/upload: makes a file a thumbnail, makes it ready, or replaces its bytes. PATCH changes only
+//! name, type or metadata, see [`super::edit`].
 
 use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
-use filestore_core::uploads::{PartHints, QuotaReservation, StagedBlob};
-use filestore_core::{
-    Change, CustomMetadata, Edit, Error, FileId, FileRecord, Preconditions, Replacement, Result,
-};
+use filestore_core::uploads::{PartHints, ReplacementClaims, UploadSession};
+use filestore_core::{Change, CustomMetadata, Error, FileId, Preconditions, Replacement, Result};
 use http::HeaderMap;
 use http::header::CONTENT_RANGE;
 use warp::reply::Response;
 
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
 use crate::request::preconditions::preconditions;
-use crate::request::room::{Incoming, Room};
-use crate::request::upload_claims::announced_bytes;
 
 const FIELDS: [&str; 7] = [
     "file_id",
@@ -36,20 +33,50 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
     refuse_part(&call.headers)?;
     let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
     let conditions = preconditions(&call.headers);
-    let mut fields = ChangeForm::default();
+    let (mut fields, mut session) = (ChangeForm::default(), call.begin_upload());
     while let Some(mut part) = form.next_part().await? {
-        fields.take(&call, &mut part, &conditions).await?;
+        fields.take(&call, &mut session, &mut part, &conditions).await?;
     }
 
-    let (id, change, _room) = fields.finish()?;
-    call.recheck().await?;
-    let changed = call.store().change(id, &call.caller.scope, change, conditions).await?;
+    let (id, asked) = fields.finish()?;
+    call.report("change", asked.name());
+    let scope = call.recheck().await?;
+    let sends_bytes = matches!(asked, Asked::Bytes(_));
+    let changed = match asked {
+        Asked::Bytes(new) => session.commit_replacement(new, &scope).await?,
+        Asked::Status(change) => call.store().scoped(&scope).change(id, change, conditions).await?,
+    };
+    call.report_file(&changed.record);
     let shown =
         ChangeReply::new(id.to_string(), changed.shown_sync, changed.record.updated_at.to_string());
-    Ok(reply::with_etag(reply::ok(&shown)?, &changed.record))
+    let reply = reply::ok(&shown)?;
+    // The tag is the digest of the bytes. A caller who has sent them knows it.
+    let may_know = sends_bytes || call.may_read();
+    Ok(if may_know { reply::with_etag(reply, &changed.record) } else { reply })
 }
 
-/// Refuses a part of a file, which would be taken for all of it (RFC 9110 section 14.5).
+/// The change that a form requests.
+#[derive(Debug)]
+enum Asked {
+    /// New bytes in the session.
+    Bytes(Replacement),
+    /// Another status.
+    Status(Change),
+}
+
+impl Asked {
+    /// Returns the name of the change for the audit log.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bytes(_) => "replace",
+            Self::Status(Change::MakeThumbnail) => "make_as_thumbnail",
+            Self::Status(Change::MakeReady) => "make_as_ready",
+            Self::Status(Change::Edit(_)) => "edit",
+        }
+    }
+}
+
+/// Refuses a part of a file, because it would be stored as the whole file (RFC 9110 section 14.5).
 fn refuse_part(headers: &HeaderMap) -> Result<()> {
     if headers.contains_key(CONTENT_RANGE) {
         let message = "a part of a file cannot be replaced: send all of it";
@@ -58,18 +85,17 @@ fn refuse_part(headers: &HeaderMap) -> Result<()> {
     Ok(())
 }
 
-/// The form as far as it has arrived.
+/// The fields of the form so far.
 #[derive(Debug, Default)]
 struct ChangeForm {
     file_id: Once<FileId>,
     make_as_thumbnail: Once<bool>,
     make_as_ready: Once<bool>,
-    original_name: Once<Option<String>>,
-    mime_type: Once<Option<String>>,
-    metadata: Once<Option<CustomMetadata>>,
+    original_name: Once<String>,
+    mime_type: Once<String>,
+    metadata: Once<CustomMetadata>,
     charset: Once<()>,
-    file: Once<(StagedBlob, PartHints)>,
-    room: Option<QuotaReservation>,
+    file: Once<PartHints>,
 }
 
 impl ChangeForm {
@@ -77,64 +103,65 @@ impl ChangeForm {
     async fn take(
         &mut self,
         call: &Call,
+        session: &mut UploadSession,
         part: &mut Part<'_>,
         conditions: &Preconditions,
-    ) -> Result<()> {
+    ) -> error::Result<()> {
         match part.name() {
             "file_id" => {
                 self.file_id.read(part, fields::parsed).await?;
-                self.reserve_for_received(call, conditions).await
+                if let Some(id) = self.file_id.get() {
+                    call.report("file_id", id.to_string());
+                }
+                // The file came before it was known whose place it takes.
+                match (self.file.get(), self.file_id.get()) {
+                    (Some(_), Some(id)) => {
+                        let claims = claims_of(*id, conditions, session.received_bytes());
+                        Ok(session.claim_replacement(claims, &call.caller.scope).await?)
+                    }
+                    _ => Ok(()),
+                }
             }
             "make_as_thumbnail" => self.make_as_thumbnail.read(part, fields::flag).await,
             "make_as_ready" => self.make_as_ready.read(part, fields::flag).await,
             "original_name" => {
                 let limit = call.store().config().limits.original_name_chars;
-                self.original_name.read(part, fields::name(limit)).await
+                self.original_name.read_unless_blank(part, fields::name(limit)).await
             }
-            "mime_type" => self.mime_type.read(part, fields::mime_type).await,
-            "metadata" => self.metadata.read(part, fields::metadata).await,
-            "file" => self.take_file(call, part, conditions).await,
+            "mime_type" => self.mime_type.read_unless_blank(part, fields::mime_type).await,
+            "metadata" => self.metadata.read_unless_blank(part, fields::metadata).await,
+            "file" => self.take_file(call, session, part, conditions).await,
 
             CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => Err(fields::unknown(name, &FIELDS)),
         }
     }
 
-    /// Receives the file, unless the fields known by now forbid it.
+    /// Receives the file, unless earlier fields forbid it.
     async fn take_file(
         &mut self,
         call: &Call,
+        session: &mut UploadSession,
         part: &mut Part<'_>,
         conditions: &Preconditions,
-    ) -> Result<()> {
+    ) -> error::Result<()> {
         self.file.expect_first("file")?;
         let hints = fields::hints(part);
-        let stage = async {
-            self.check_flags(WithFile::Yes)?;
-            if let Some(id) = self.file_id.get() {
-                return admit(call, *id, conditions).await;
+        let (form, target) = (&*self, &mut *session);
+        let begin = async move {
+            form.check_flags(WithFile::Yes)?;
+            if let Some(id) = form.file_id.get() {
+                let claims = claims_of(*id, conditions, call.announced_bytes(1));
+                target.claim_replacement(claims, &call.caller.scope).await?;
             }
-            Ok(Incoming { writer: call.store().uploads().stage().await?, room: Room::default() })
+            target.begin_file().await?;
+            Ok(target)
         };
 
-        if let Some(Incoming { writer, room }) = fields::receive(call, part, stage).await? {
-            self.file.set("file", (writer.finish().await?, hints))?;
-            self.room = room.into_reservation();
+        if fields::receive(part, begin).await? {
+            session.end_file().await?;
+            self.file.set("file", hints)?;
         }
-        Ok(())
-    }
-
-    /// Reserves the room for a file that came before it was known whose place it takes.
-    async fn reserve_for_received(
-        &mut self,
-        call: &Call,
-        conditions: &Preconditions,
-    ) -> Result<()> {
-        let (Some(id), Some((staged, _))) = (self.file_id.get(), self.file.get()) else {
-            return Ok(());
-        };
-        let record = call.store().check_change(*id, &call.caller.scope, conditions).await?;
-        self.room = reserve(call, &record, staged.size_bytes).await?;
         Ok(())
     }
 
@@ -150,26 +177,28 @@ impl ChangeForm {
         Ok(())
     }
 
-    /// Returns the change that the whole form asks for. The caller holds the reserved room until the
-    /// commit.
-    fn finish(self) -> Result<(FileId, Change, Option<QuotaReservation>)> {
+    /// Returns the change that the complete form requests.
+    fn finish(self) -> Result<(FileId, Asked)> {
         self.check_flags(if self.file.get().is_some() { WithFile::Yes } else { WithFile::No })?;
         let (thumbnail, ready) = (is_set(&self.make_as_thumbnail), is_set(&self.make_as_ready));
         let id = fields::required("file_id", self.file_id)?;
-        let mut said = Edit::default();
-        said.name = self.original_name.take().flatten();
-        said.mime_type = self.mime_type.take().flatten();
-        said.metadata = self.metadata.take().flatten();
-
-        let change = match (self.file.take(), thumbnail, ready) {
-            (Some(file), _, true) => Change::MakeReady(Some(replacement(file, said))),
-            (Some(file), _, false) => Change::Replace(replacement(file, said)),
-            (None, false, false) if said == Edit::default() => return Err(fields::missing("file")),
-            (None, false, false) => Change::Edit(said),
-            (None, true, _) => without_edit(&said, Change::MakeThumbnail)?,
-            (None, false, true) => without_edit(&said, Change::MakeReady(None))?,
+        let said = Said {
+            original_name: self.original_name.take(),
+            mime_type: self.mime_type.take(),
+            metadata: self.metadata.take(),
         };
-        Ok((id, change, self.room))
+
+        let file = self.file.take();
+        if file.is_none() {
+            said.expect_nothing()?;
+        }
+        let asked = match (file, thumbnail, ready) {
+            (Some(hints), _, ready) => Asked::Bytes(said.of(hints, ready)),
+            (None, true, _) => Asked::Status(Change::MakeThumbnail),
+            (None, false, true) => Asked::Status(Change::MakeReady),
+            (None, false, false) => return Err(fields::missing("file")),
+        };
+        Ok((id, asked))
     }
 }
 
@@ -183,47 +212,45 @@ fn is_set(flag: &Once<bool>) -> bool {
     flag.get() == Some(&true)
 }
 
-/// Makes new bytes of the file, described as the form says.
-fn replacement((staged, hints): (StagedBlob, PartHints), said: Edit) -> Replacement {
-    let mut new = Replacement::new(staged);
-    new.given.name = said.name;
-    new.given.mime_type = said.mime_type;
-    new.given.hints = hints;
-    new.metadata = said.metadata;
-    new
+/// The properties of new bytes in the form.
+struct Said {
+    original_name: Option<String>,
+    mime_type: Option<String>,
+    metadata: Option<CustomMetadata>,
 }
 
-/// Refuses a name, type or metadata beside a flag without a file: an edit is a request of its own.
-fn without_edit(said: &Edit, change: Change) -> Result<Change> {
-    let given = [
-        ("original_name", said.name.is_some()),
-        ("mime_type", said.mime_type.is_some()),
-        ("metadata", said.metadata.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        None => Ok(change),
-        Some((field, _)) => {
-            let message = format!("beside a flag {field} needs a file; alone it is an edit");
-            Err(Error::invalid(field, message))
+impl Said {
+    /// Describes the new bytes with the form's and the part's properties.
+    fn of(self, hints: PartHints, make_ready: bool) -> Replacement {
+        let mut new = Replacement::new();
+        new.make_ready = make_ready;
+        new.given.name = self.original_name;
+        new.given.mime_type = self.mime_type;
+        new.given.hints = hints;
+        new.metadata = self.metadata;
+        new
+    }
+
+    /// Refuses properties without new bytes, whether a flag is set or not.
+    fn expect_nothing(&self) -> Result<()> {
+        let given = [
+            ("original_name", self.original_name.is_some()),
+            ("mime_type", self.mime_type.is_some()),
+            ("metadata", self.metadata.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((field, _)) => {
+                let elsewhere = "change it with PATCH /api/v1/files/{fileId}";
+                Err(Error::invalid(field, format!("{field} needs a file here; {elsewhere}")))
+            }
         }
     }
 }
 
-/// Checks the change as far as possible before the bytes are received, and begins to receive them in
-/// the room for those that are more than before.
-async fn admit(call: &Call, id: FileId, conditions: &Preconditions) -> Result<Incoming> {
-    let (store, scope) = (call.store(), &call.caller.scope);
-    let record = store.check_change(id, scope, conditions).await?;
-    let reserved = reserve(call, &record, announced_bytes(call, 1)).await?;
-
-    let writer = store.uploads().of(&record.organization_id).stage().await?;
-    Ok(Incoming { writer, room: Room::in_place_of(record.blob.size_bytes, reserved) })
-}
-
-/// Reserves room for those of `bytes` that are more than the record's.
-async fn reserve(call: &Call, record: &FileRecord, bytes: u64) -> Result<Option<QuotaReservation>> {
-    let more = bytes.saturating_sub(record.blob.size_bytes);
-    call.store().uploads().reserve_quota(&record.organization_id, more).await
+/// Claims a replacement of a file's bytes by about `bytes` bytes.
+fn claims_of(id: FileId, conditions: &Preconditions, bytes: u64) -> ReplacementClaims {
+    ReplacementClaims::new(id).with_conditions(conditions.clone()).with_bytes(bytes)
 }
 
 #[cfg(test)]
@@ -253,9 +280,9 @@ mod tests {
     fn a_flag_alone_is_a_change_of_status() {
         let form =
             ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(false), ..with_id() };
-        assert!(matches!(form.finish().unwrap().1, Change::MakeThumbnail));
+        assert!(matches!(form.finish().unwrap().1, Asked::Status(Change::MakeThumbnail)));
         let form = ChangeForm { make_as_ready: once(true), ..with_id() };
-        assert!(matches!(form.finish().unwrap().1, Change::MakeReady(None)));
+        assert!(matches!(form.finish().unwrap().1, Asked::Status(Change::MakeReady)));
     }
 
     #[test]
@@ -271,37 +298,28 @@ mod tests {
 
         let nameless = ChangeForm { make_as_ready: once(true), ..ChangeForm::default() };
         assert_eq!(refused(nameless), (MissingField, "file_id".into()));
-
-        let name = ChangeForm {
-            make_as_ready: once(true),
-            original_name: once(Some("a.txt".into())),
-            ..with_id()
-        };
-        assert_eq!(refused(name), (InvalidField, "original_name".into()));
-
-        let mime = ChangeForm {
-            make_as_ready: once(true),
-            mime_type: once(Some("a/b".into())),
-            ..with_id()
-        };
-        assert_eq!(refused(mime), (InvalidField, "mime_type".into()));
-
-        let object = Some("{}".parse().unwrap());
-        let metadata =
-            ChangeForm { make_as_thumbnail: once(true), metadata: once(object), ..with_id() };
-        assert_eq!(refused(metadata), (InvalidField, "metadata".into()));
-
-        let blank = ChangeForm { original_name: once(None), metadata: once(None), ..with_id() };
-        assert_eq!(refused(blank), (MissingField, "file".into()));
     }
 
     #[test]
-    fn a_name_type_or_metadata_alone_is_an_edit() {
-        let name = ChangeForm { original_name: once(Some("a.txt".into())), ..with_id() };
-        let mime = ChangeForm { mime_type: once(Some("a/b".into())), ..with_id() };
-        let metadata = ChangeForm { metadata: once(Some("{}".parse().unwrap())), ..with_id() };
-        for form in [name, mime, metadata] {
-            assert!(matches!(form.finish().unwrap().1, Change::Edit(_)));
+    fn a_name_type_or_metadata_without_a_file_is_refused_and_patch_is_named() {
+        let flags: [fn(ChangeForm) -> ChangeForm; 3] = [
+            |form| form,
+            |form| ChangeForm { make_as_ready: once(true), ..form },
+            |form| ChangeForm { make_as_thumbnail: once(true), ..form },
+        ];
+        for flag in flags {
+            let name = ChangeForm { original_name: once("a.txt".into()), ..with_id() };
+            let mime = ChangeForm { mime_type: once("a/b".into()), ..with_id() };
+            let metadata = ChangeForm { metadata: once("{}".parse().unwrap()), ..with_id() };
+            for (form, field) in
+                [(name, "original_name"), (mime, "mime_type"), (metadata, "metadata")]
+            {
+                let error = flag(form).finish().unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidField, "{field}");
+                assert_eq!(error.details().field.as_deref(), Some(field));
+                let message = error.message();
+                assert!(message.contains("PATCH /api/v1/files/{fileId}"), "{message}");
+            }
         }
     }
 }

@@ -1,9 +1,8 @@
-//! GET and DELETE /files/{fileId}: the stored bytes, and their end. (DELETE's handler is in
-//! [`super::delete`].)
+//! GET, PATCH and DELETE /files/{fileId}: reads, edits and deletes a file. The handlers of PATCH and DELETE
+//! are in [`super::edit`] and [`super::delete`].
 //!
-//! For a CLOUD file the provider is asked for a URL that grants reading this one object and
-//! carries its type and disposition: 302. Where there is none that narrow, the bytes are
-//! streamed.
+//! For a CLOUD file, the provider creates a URL that grants reading this single object, with its type and
+//! disposition: 302. If the provider cannot create such a URL, the server streams the bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -36,13 +35,14 @@ use crate::http::values::Values;
 use crate::listen::SentFile;
 use crate::reply::{self, Failure, NOSNIFF, RequestId, cache_control, shared};
 use crate::request::call::Call;
+use crate::request::incoming::body;
 use crate::routes::filters::{answer, any_of, call, get_or_head, not_allowed};
 
-/// The bytes of a reply's own values, where its file has a name of common length.
+/// The size of a reply's own header values, for a file name of usual length.
 const VALUES_BYTES: usize = 512;
 
-/// The bytes from which on the kernel sends a file faster than it copies bytes of this process: at 20 KB by 2 %, at
-/// 40 KB by a fifth.
+/// The size from which the kernel sends a file faster than this process copies it: by 2 % at 20 KB, and by a
+/// fifth at 40 KB.
 const SENT_FROM: u64 = 16 << 10;
 
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
@@ -59,8 +59,11 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(warp::delete())
         .and(call())
         .then(|id, call: Arc<Call>| answer(Arc::clone(&call), super::delete::one(call, id)));
-    let rest = path.and(not_allowed("GET, HEAD, DELETE")).map(|_, reply| reply);
-    read.or(any_of([delete.boxed(), rest.boxed()])).unify()
+    let edit = path.and(warp::patch()).and(call()).and(body()).then(|id, call: Arc<Call>, body| {
+        answer(Arc::clone(&call), super::edit::edit(call, id, body))
+    });
+    let rest = path.and(not_allowed("GET, HEAD, PATCH, DELETE")).map(|_, reply| reply);
+    read.or(any_of([delete.boxed(), edit.boxed(), rest.boxed()])).unify()
 }
 
 pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
@@ -69,12 +72,13 @@ pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, 
     let id: FileId = id.id()?;
 
     let (call, query) = (&call, &query);
-    let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
+    let serving = call.store().serving(&call.caller.scope);
+    let answered = serving.with_record(id, |record| async move {
         let method = match call.method {
             Method::HEAD => PresignMethod::Head,
             _ => PresignMethod::Get,
         };
-        if let Some(url) = call.store().redirect(&record, method, requested).await? {
+        if let Some(url) = serving.redirect(&record, method, requested).await? {
             return redirect(call, &url).map(Some);
         }
 
@@ -84,11 +88,11 @@ pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, 
     answered.await
 }
 
-/// Redirects to a presigned URL. The reply has no validators: conditions are about the bytes, which are
-/// elsewhere (RFC 9110 section 13.2.1).
+/// Redirects to a presigned URL. The reply has no validators, because conditions apply to the bytes, which
+/// are elsewhere (RFC 9110 section 13.2.1).
 ///
-/// Caches may keep the redirect for a minute at most, for half of the URL's life at most, and no
-/// longer than the window of a signed URL.
+/// Caches can keep the redirect for at most a minute, at most half of the URL's lifetime, and not beyond the
+/// window of a signed URL.
 fn redirect(call: &Call, url: &str) -> Result<Response, Failure> {
     let life = (call.store().config().presign_ttl / 2).min(Duration::from_mins(1));
     let cached = match call.window() {
@@ -115,7 +119,7 @@ struct ContentRequest<'a> {
 }
 
 impl ContentRequest<'_> {
-    /// Builds the reply, decided in the order of RFC 9110 section 13.2.2; `None` if the record changed.
+    /// Creates the reply in the order of RFC 9110 section 13.2.2. `None` if the record changed.
     async fn reply(&self) -> Result<Option<Response>, Failure> {
         let blob = &self.record.blob;
         let current = Validators {
@@ -149,7 +153,7 @@ impl ContentRequest<'_> {
         Ok(Some(response))
     }
 
-    /// Sends the bytes of `span`; `None` if the record changed. HEAD opens nothing.
+    /// Sends the bytes of `span`. `None` if the record changed. HEAD opens no file.
     async fn bytes(&self, span: Span) -> Result<Option<Response>, Failure> {
         if self.call.method == Method::HEAD {
             return Ok(Some(Response::default()));
@@ -163,9 +167,10 @@ impl ContentRequest<'_> {
         let mut values = Values::with_capacity(VALUES_BYTES);
         self.add_validators(headers, &mut values, current);
         // An edit changes what a cache stored beside the bytes, and not their validators (RFC 9111
-        // section 4.3.4).
-        if self.record.edited_at.is_some() {
-            headers.insert(CONTENT_DISPOSITION, self.disposition(&self.serving(), &mut values));
+        // section 4.3.4). So did the first version that sends types in one form only.
+        let how = self.serving();
+        if self.record.edited_at.is_some() || !how.is_of_every_version(&self.record.mime_type) {
+            self.add_handling(headers, &mut values, &how);
         }
         response
     }
@@ -175,12 +180,17 @@ impl ContentRequest<'_> {
         serving::decide(&self.record.mime_type, sniffed, self.requested)
     }
 
-    fn disposition(&self, how: &Serving<'_>, values: &mut Values) -> HeaderValue {
+    /// Adds the headers that tell a browser how to handle the bytes.
+    fn add_handling(&self, headers: &mut HeaderMap, values: &mut Values, how: &Serving<'_>) {
+        let content_type = values.join(&[&how.content_type]).expect("it is ASCII");
+        headers.insert(CONTENT_TYPE, content_type);
         let disposition = how.disposition.to_value(&self.record.original_name);
-        values.join(&[&disposition]).expect("it is ASCII")
+        let disposition = values.join(&[&disposition]).expect("it is ASCII");
+        headers.insert(CONTENT_DISPOSITION, disposition);
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
     }
 
-    /// Adds the headers that a 200 and a 304 share (section 15.4.5).
+    /// Adds the headers that a 200 and a 304 have in common (section 15.4.5).
     fn add_validators(&self, headers: &mut HeaderMap, values: &mut Values, current: &Validators) {
         let blob = &self.record.blob;
         headers.insert(ETAG, current.etag.write(values));
@@ -198,18 +208,14 @@ impl ContentRequest<'_> {
         self.add_validators(headers, values, current);
         let blob = &self.record.blob;
 
-        let how = self.serving();
-        let octets = HeaderValue::from_static("application/octet-stream");
-        headers.insert(CONTENT_TYPE, values.join(&[&how.content_type]).unwrap_or(octets));
-        headers.insert(CONTENT_DISPOSITION, self.disposition(&how, values));
-        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
+        self.add_handling(headers, values, &self.serving());
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(REPR_DIGEST, repr_digest(&blob.sha256, values));
     }
 }
 
-/// A span of bytes, from the first to before the end.
+/// A range of bytes. The end is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u64,
@@ -217,7 +223,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// All of `size` bytes.
+    /// Returns all `size` bytes.
     pub(super) fn whole(size: u64) -> Self {
         Self { start: 0, end: size }
     }
@@ -245,8 +251,8 @@ fn cut_if_broken(
     warp::reply::stream(chunks).into_response()
 }
 
-/// Sends `range` of a file: by the kernel, where it can, else as a stream. A failure is logged and cuts the
-/// connection.
+/// Sends `range` of a file, by the kernel if possible, and otherwise as a stream. A failure is logged and
+/// cuts the connection.
 fn send_blob(call: &Call, blob: LocalBlob, range: Range<u64>) -> Response {
     let sending = if call.takes_files { blob.into_send_file(range.clone()) } else { Err(blob) };
     match sending {
@@ -268,7 +274,7 @@ fn log_cut(id: &RequestId, error: &dyn fmt::Display) {
     tracing::error!(request_id = %id, trace_id = id.trace_id(), %error, "a reply was cut");
 }
 
-/// Makes the stream `Sync`, as warp requires of a body, by a lock that is never contended.
+/// Makes the stream `Sync` with an uncontended lock, because warp requires it.
 fn shareable(
     bytes: ByteStream,
 ) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
@@ -276,22 +282,23 @@ fn shareable(
     stream::poll_fn(move |cx| bytes.get_mut().poll_next_unpin(cx))
 }
 
-/// Sends bytes of a record: in one piece if they are few, else streamed; `None` if the record changed.
-/// A stream that fails cuts the connection, so that the bytes sent cannot be taken for the whole.
+/// Sends bytes of a record: few bytes in one piece, otherwise as a stream. `None` if the record changed. A
+/// failing stream cuts the connection, so that the sent bytes cannot look complete.
 pub(super) async fn send(
     call: &Call,
     record: &FileRecord,
     span: Span,
 ) -> Result<Option<Response>, Error> {
     let range = span.start..span.end;
+    let serving = call.store().serving(&call.caller.scope);
     if call.takes_files
         && span.len() >= SENT_FROM
-        && let Some(file) = call.store().send_file(record, range.clone())
+        && let Some(file) = serving.send_file(record, range.clone())
     {
         return Ok(Some(sent(call, file)));
     }
 
-    Ok(match call.store().read_content(record, range.clone()).await? {
+    Ok(match serving.open(record, range.clone()).await? {
         Opened::Small(bytes) => Some(Response::new(bytes.into())),
         Opened::Local(blob) => Some(send_blob(call, blob, range)),
         Opened::Remote(bytes) => Some(cut_if_broken(call, shareable(bytes))),

@@ -1,8 +1,7 @@
-//! Reads of files, without a walk through the filters.
+//! Reads of files without a walk through the filters.
 //!
-//! The table of routes has found the row already. For what is asked most, the filters would find the same once
-//! more, at the cost of boxes, moves and counts that threads share. So these reads go to their handlers at
-//! once; the filters, which are there for them as well, lead to the very same handlers.
+//! The table of routes has already found the row, and the filters lead to the same handlers.
+//! [`crate::routes`] explains why both exist.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use super::content::content;
 use super::variant::variant;
 use crate::request::call::Call;
 use crate::routes::filters::answer;
-use crate::routes::table::Read;
+use crate::table::Read;
 
-/// A reply that is being made.
+/// The future of a reply.
 pub(crate) type Reading = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Begins the read that a request is; `None` if it is none, or one that the filters must look at. `path` is
-/// the request's, with the public prefix or without.
+/// Begins a read. `None` if the request is not a read, or if the filters must check it. `path` can have the
+/// public prefix.
 pub(crate) fn read(call: &Arc<Call>, path: &str) -> Option<Reading> {
     let kind = call.route?.read?;
     // A slash at the end changes nothing.

@@ -1,20 +1,24 @@
-//! The records: list, info, restore.
+//! Records: list, info and restore.
 
 pub(super) mod variant;
 pub(super) mod content;
 pub(crate) mod direct;
 pub(super) mod upload;
 mod change;
+mod edit;
+mod record;
 pub(super) mod batch;
 pub(super) mod delete;
+pub(super) mod restore;
+mod many;
 pub(super) mod sign;
 pub(super) mod receipt;
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use filestore_core::api::{self, ListReply};
-use filestore_core::{Error, FileRecord, ListRequest, Result, Timestamp};
+use filestore_core::api::ListReply;
+use filestore_core::{Error, ListRequest, Result, Timestamp};
 use warp::Filter;
 use warp::reply::Response;
 
@@ -25,10 +29,11 @@ use crate::request::call::Call;
 use crate::routes::filters::{Route, any_of, get, get_at, post_at};
 
 /// The parameters of a listing; the last one is followed by a key.
-const FILTERS: [&str; 11] = [
+const FILTERS: [&str; 12] = [
     "organization_id",
     "sub_system",
     "status",
+    "sync_status",
     "purge_status",
     "limit",
     "cursor",
@@ -39,7 +44,7 @@ const FILTERS: [&str; 11] = [
     METADATA,
 ];
 
-/// The beginning of the parameters that ask for a member of custom metadata.
+/// The prefix of parameters for custom metadata members.
 const METADATA: &str = "metadata.";
 
 /// Builds `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
@@ -57,8 +62,8 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     if let Some(organization) = &request.filter.organization_id {
         call.caller.scope.check(organization)?;
     }
-    let page = call.store().list(&request, &call.caller.scope).await?;
-    let items = page.items.iter().map(Into::into).collect();
+    let page = call.store().scoped(&call.caller.scope).list(&request).await?;
+    let items = record::converted(&call, &page.items).await;
     reply::ok(&ListReply::new(items, page.next_cursor))
 }
 
@@ -68,6 +73,7 @@ fn list_request(query: &Query) -> Result<ListRequest> {
     filter.organization_id = query.get("organization_id").map(str::parse).transpose()?;
     filter.sub_system = query.get("sub_system").map(str::parse).transpose()?;
     filter.status = query.get("status").map(str::parse).transpose()?;
+    filter.sync_status = query.get("sync_status").map(str::parse).transpose()?;
     filter.purge_status = query.get("purge_status").map(str::parse).transpose()?;
 
     filter.name_prefix = query.get("name_prefix").map(str::to_owned);
@@ -88,7 +94,7 @@ fn time(query: &Query, name: &str) -> Result<Option<Timestamp>> {
 }
 
 /// Reads plain decimal digits. The store checks the range.
-fn limit<T: FromStr>(text: &str) -> Result<T> {
+pub(super) fn limit<T: FromStr>(text: &str) -> Result<T> {
     let is_plain = text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain).ok_or_else(|| {
         Error::invalid("limit", "limit is an integer from 1 to 1000").with_limit(1000)
@@ -96,17 +102,14 @@ fn limit<T: FromStr>(text: &str) -> Result<T> {
 }
 
 async fn info(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
-    let record = call.store().info(id.id()?, &call.caller.scope).await?;
-    shown(&record)
+    let record = call.store().scoped(&call.caller.scope).info(id.id()?).await?;
+    record::shown(&call, &record).await
 }
 
 async fn restore_file(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
-    let record = call.store().restore(id.id()?, &call.caller.scope).await?;
-    shown(&record)
-}
-
-fn shown(record: &FileRecord) -> Result<Response, Failure> {
-    Ok(reply::with_etag(reply::ok(&api::FileRecord::from(record))?, record))
+    let record = call.store().scoped(&call.caller.scope).restore(id.id()?).await?;
+    call.report_file(&record);
+    record::shown_to(&call, &record).await
 }
 
 #[cfg(test)]
@@ -142,6 +145,7 @@ mod tests {
             ("limit=", "limit"),
             ("limit=1e3", "limit"),
             ("status=ready", "status"),
+            ("sync_status=failed", "sync_status"),
             ("purge_status=", "purge_status"),
             ("organization_id=007", "organization_id"),
             ("sub_system=..", "sub_system"),

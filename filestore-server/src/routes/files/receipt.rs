@@ -19,16 +19,16 @@ pub(crate) fn routes() -> Route {
 }
 
 async fn receipt(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
-    let signed = call.store().receipts().get(id.id()?, &call.caller.scope).await?;
+    let signed = call.store().scoped(&call.caller.scope).receipt(id.id()?).await?;
     reply::ok(&SignedReceipt::from(signed))
 }
 
-/// Answers with all public keys: also those that sign nothing more, for what they have signed.
+/// Answers with all public keys, including retired keys, which verify older receipts.
 async fn keys(call: Arc<Call>) -> Result<Response, Failure> {
     shown(&call).await
 }
 
-/// Replies with the public keys as they are now.
+/// Replies with the current public keys.
 pub(in crate::routes) async fn shown(call: &Call) -> Result<Response, Failure> {
     let keys = call.store().receipts().keys().await?.into_iter();
     reply::ok(&keys.map(ReceiptKeyReply::from).collect::<Vec<_>>())

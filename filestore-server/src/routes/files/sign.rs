@@ -1,14 +1,14 @@
-//! POST /files/{fileId}/sign and POST /files/sign-upload: URLs that work without a key.
+//! POST /files/{fileId}/sign and POST /files/sign-upload: create URLs that work without a key.
 
 use std::sync::Arc;
 
-use filestore_core::Result;
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
 use filestore_core::signing::{SignFile, SignUpload, SignedUrl};
 use warp::Filter;
 use warp::reply::Response;
 
 use super::super::path::IdSegment;
+use crate::error;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -31,12 +31,14 @@ pub(crate) fn routes() -> Route {
 async fn sign(call: Arc<Call>, id: IdSegment, body: Body) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;
     let request = json.as_deref().map_or(Ok(SignRequest::default()), file_request)?;
-    let request = SignFile::try_from(&request)?;
-    let url = call.store().signing().file(id.id()?, &call.caller.scope, &request).await?;
+    let mut request = SignFile::try_from(&request)?;
+    request.key = call.caller.key();
+    let scope = call.recheck().await?;
+    let url = call.store().scoped(&scope).sign(id.id()?, &request).await?;
     minted(&call, &url)
 }
 
-fn file_request(json: &[u8]) -> Result<SignRequest> {
+fn file_request(json: &[u8]) -> error::Result<SignRequest> {
     let object = Object::parse(json, &FILE_KEYS)?;
     let mut request = SignRequest::default();
     request.size = object.count("size")?.map(|side| u32::try_from(side).unwrap_or(u32::MAX));
@@ -50,13 +52,14 @@ fn file_request(json: &[u8]) -> Result<SignRequest> {
 
 async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let request = upload_request(&read_json(&call, body).await?)?;
-    let request = SignUpload::try_from(&request)?;
-    call.caller.scope.check(&request.organization_id)?;
+    let mut request = SignUpload::try_from(&request)?;
+    request.key = call.caller.key();
+    call.recheck().await?.check(&request.organization_id)?;
     let url = call.store().signing().upload(&request).await?;
     minted(&call, &url)
 }
 
-fn upload_request(json: &[u8]) -> Result<SignUploadRequest> {
+fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
     let object = Object::parse(json, &UPLOAD_KEYS)?;
     let organization_id = required("organization_id", object.text("organization_id")?)?;
     let sub_system = required("sub_system", object.text("sub_system")?)?;
@@ -70,6 +73,7 @@ fn upload_request(json: &[u8]) -> Result<SignUploadRequest> {
 }
 
 fn minted(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
+    call.report("expires_at", url.expires_at.to_string());
     let shown = call.app.base.minted(&url.path_and_query);
     reply::ok(&SignedUrlReply::new(shown, url.expires_at.to_string()))
 }
@@ -78,7 +82,7 @@ fn minted(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
 mod tests {
     use super::*;
 
-    fn field_of(outcome: Result<impl std::fmt::Debug>) -> Option<String> {
+    fn field_of(outcome: error::Result<impl std::fmt::Debug>) -> Option<String> {
         outcome.unwrap_err().details().field.clone()
     }
 
@@ -102,7 +106,8 @@ mod tests {
             (r#"{"expires_in_s": 1.5}"#, "expires_in_s"),
             (r#"{"expires_in": 1}"#, "expires_in"),
         ] {
-            let read = file_request(json.as_bytes()).and_then(|read| SignFile::try_from(&read));
+            let read =
+                file_request(json.as_bytes()).and_then(|read| Ok(SignFile::try_from(&read)?));
             assert_eq!(field_of(read).as_deref(), Some(field), "{json}");
         }
     }
@@ -123,7 +128,8 @@ mod tests {
             (r#"{"organization_id": "42", "sub_system": "docs", "max_size": -1}"#, "max_size"),
             (r#"{"organization_id": "42", "sub_system": "docs", "upload_temp": 1}"#, "upload_temp"),
         ] {
-            let read = upload_request(json.as_bytes()).and_then(|read| SignUpload::try_from(&read));
+            let read =
+                upload_request(json.as_bytes()).and_then(|read| Ok(SignUpload::try_from(&read)?));
             assert_eq!(field_of(read).as_deref(), Some(field), "{json}");
         }
     }

@@ -1,7 +1,7 @@
 //! GET /files/{fileId}/{width}/{height}: a gallery variant.
 //!
-//! The hottest path. With the record and the variant in memory, a request is answered without leaving
-//! the thread. A conditional request is answered before any pixel is read.
+//! This is the most frequent request. If the record and the variant are in memory, it is answered on the same
+//! thread. A conditional request is answered before any pixel is read.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::request::call::Call;
 use crate::request::fields::flag;
 use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
-/// The bytes of a reply's own values.
+/// The size of a reply's own header values.
 const VALUES_BYTES: usize = 64;
 
 const WEBP: &str = "image/webp";
@@ -56,31 +56,31 @@ pub(super) async fn variant(
     let id = id.id()?;
 
     let (call, version) = (&call, query.get("v"));
-    let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
+    let answered = call.store().serving(&call.caller.scope).with_record(id, |record| async move {
         respond(call, &record, (size, fit, motion), version).await
     });
     answered.await
 }
 
-/// Reads the part of an animation that is wanted; refuses more than the first frame where animated variants
-/// are switched off.
+/// Reads whether the variant is still or animated. Refuses animated variants if they are switched off.
 fn motion(call: &Call, text: Option<&str>) -> Result<Motion> {
     let animated = text.map(flag).transpose().map_err(|error| error.with_field("animated"))?;
     let motion = Motion::from(animated.unwrap_or(false));
-    call.store().expect_motion(motion)?;
+    call.store().serving(&call.caller.scope).expect_motion(motion)?;
     Ok(motion)
 }
 
-/// Builds the reply for `record`; `None` if the record changed meanwhile.
+/// Creates the reply for `record`. `None` if the record changed in the meantime.
 async fn respond(
     call: &Call,
     record: &Arc<FileRecord>,
     (size, fit, motion): (VariantSize, Fit, Motion),
     version: Option<&str>,
 ) -> Result<Option<Response>, Failure> {
-    let key = call.store().variant_key(record, size, fit, motion);
+    let serving = call.store().serving(&call.caller.scope);
+    let key = serving.variant_key(record, size, fit, motion);
     let tag = key.etag();
-    let has_variants = call.store().may_have_variants(record);
+    let has_variants = serving.may_have_variants(record);
     if has_variants && !is_wanted(&call.headers, &tag) {
         let message = "a variant has a weak tag, which If-Match never matches";
         return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
@@ -92,9 +92,9 @@ async fn respond(
         let length = file.remaining();
         described(sent(call, file), WEBP, length, &mut values)
     } else {
-        let variant = match call.store().cached_variant(&key) {
+        let variant = match serving.cached_variant(&key) {
             Some(variant) => variant,
-            None => match call.store().variant_of(record, size, fit, motion).await {
+            None => match serving.variant_of(record, size, fit, motion).await {
                 Ok(variant) => variant,
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -108,19 +108,19 @@ async fn respond(
 
     let headers = response.headers_mut();
     let tag = values.join(&[&tag]);
-    headers.insert(ETAG, tag.expect("a tag holds only what a value may hold"));
+    headers.insert(ETAG, tag.expect("a header value allows every character of a tag"));
     headers.insert(CACHE_CONTROL, cache_control(call.window(), version, &record.blob.sha256));
     Ok(Some(response))
 }
 
-/// Tests whether If-Match, if there is one, allows the variant to be sent. It compares strongly (RFC 9110
-/// section 13.1.1), so that only `*` does, and only for a file that has variants.
+/// Returns true if If-Match, if present, allows the variant to be sent. The comparison is strong
+/// (RFC 9110 section 13.1.1), so only `*` matches, and only for a file with variants.
 fn is_wanted(headers: &HeaderMap, tag: &str) -> bool {
     if_match_holds(headers, EntityTag::parse(tag).as_ref())
 }
 
-/// Tests whether If-None-Match names the variant. Only images have variants: on any other file the
-/// condition is ignored, so that `*` fails as a request without condition does.
+/// Returns true if If-None-Match names the variant. Only images have variants. For other files, the condition
+/// is ignored, so that `*` fails like a request without a condition.
 fn not_modified(headers: &HeaderMap, tag: &str) -> bool {
     if !headers.contains_key(IF_NONE_MATCH) {
         return false;
@@ -133,7 +133,7 @@ fn not_modified(headers: &HeaderMap, tag: &str) -> bool {
     evaluate(&conditions, &Validators { etag, last_modified: None }) == Outcome::NotModified
 }
 
-/// Sends the picture; `None` if the record changed.
+/// Sends the picture. `None` if the record changed.
 async fn picture(
     call: &Call,
     record: &FileRecord,
@@ -172,13 +172,13 @@ fn described(
     response
 }
 
-/// Returns the variant for the kernel to send, if it is asked for often.
+/// Returns the variant for the kernel to send, if it is requested often.
 fn sendable(call: &Call, key: &VariantKey) -> Option<SendFile> {
     let may_be_sent = call.takes_files && call.method == Method::GET;
-    if may_be_sent { call.store().send_variant(key) } else { None }
+    if may_be_sent { call.store().serving(&call.caller.scope).send_variant(key) } else { None }
 }
 
-/// Sends the original bytes of a picture that is small enough; HEAD opens nothing.
+/// Sends the original bytes of a small picture. HEAD opens no file.
 async fn original(call: &Call, record: &FileRecord) -> Result<Option<Response>> {
     if call.method == Method::HEAD {
         return Ok(Some(Response::default()));

@@ -1,18 +1,22 @@
-//! Setting damaged rows right, where what is damaged follows from the rest of the row.
+//! Repairs damaged rows from the undamaged parts of the row.
 
+use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use crate::domain::clock::Timestamp;
+use crate::domain::error::Result;
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{BlobId, OrganizationId, SubSystem};
-use crate::domain::path::BlobKey;
-use crate::metadata::postgres::damage::{self, PURGE_NEVER, SYNC_NEVER};
-use crate::metadata::postgres::fault::Fault;
-use crate::metadata::postgres::files::BY_ID;
-use crate::metadata::postgres::row;
-use crate::metadata::postgres::sql::Sql;
-use crate::metadata::{MendLocation, MendedRow, NamedBlob};
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::postgres::PostgresMetadata;
+use crate::metadata::postgres::session::fault::Fault;
+use crate::metadata::postgres::session::sql::Sql;
+use crate::metadata::postgres::tables::damage;
+use crate::metadata::postgres::tables::damage::{PURGE_NEVER, SYNC_NEVER};
+use crate::metadata::postgres::tables::files::BY_ID;
+use crate::metadata::postgres::tables::row;
+use crate::metadata::{Mend, MendLocation, MendedRow, NamedBlob};
 
-/// A file that is no copy any more has its sync decided again.
+/// If a file is no longer a copy, its sync status is decided again.
 pub(super) const LOCATION: &str = "UPDATE files SET storage_location = $4::text,
      sync_status = CASE WHEN $4::text = 'LOCAL' AND sync_status = 'SYNCED' THEN 'PENDING' ELSE sync_status END
      WHERE file_id = $1 AND blob_key = $2 AND storage_provider = $3 AND NOT purge_claimed
@@ -25,7 +29,7 @@ const PUT_OWNER: &str = "UPDATE files SET organization_id = $2, sub_system = $3 
 
 const PUT_KEY: &str = "UPDATE files SET blob_key = $2 WHERE file_id = $1";
 
-/// The combinations that [`FileState::from_row`](crate::domain::lifecycle::FileState::from_row) refuses.
+/// The combinations that [`FileState::from_row`](crate::domain::file::lifecycle::FileState::from_row) refuses.
 const PUT_SYNC: &str = "UPDATE files SET sync_owner = NULL,
      sync_status = CASE WHEN status = 'READY' THEN 'PENDING' ELSE 'NONE' END
      WHERE file_id = $1 AND ((status <> 'READY' AND sync_status <> 'NONE')
@@ -40,21 +44,54 @@ const WHOLE_ROW: &str =
     "SELECT (to_jsonb(files) || jsonb_build_object('sha256', encode(sha256, 'hex'),
      'thumbhash', encode(thumbhash, 'hex')))::text FROM files WHERE file_id = $1";
 
-pub(super) async fn location(
-    sql: &Sql,
-    blob: &NamedBlob,
-    location: MendLocation,
-) -> Result<bool, Fault> {
-    let location = match location {
-        MendLocation::Local => "LOCAL",
-        MendLocation::Cloud => "CLOUD",
-    };
-    let (key, holder) = (blob.key.as_str(), blob.holder.as_str());
-    Ok(sql.execute(LOCATION, &[&row::id(blob.file_id), &key, &holder, &location]).await? > 0)
+#[async_trait]
+impl Mend for PostgresMetadata {
+    async fn mend_location(&self, blob: &NamedBlob, location: MendLocation) -> Result<bool> {
+        self.engine
+            .write("mending a location", (blob.clone(), location), |sql, (blob, location)| {
+                Box::pin(async move {
+                    let location = match location {
+                        MendLocation::Local => "LOCAL",
+                        MendLocation::Cloud => "CLOUD",
+                    };
+                    let (key, holder) = (blob.key.as_str(), blob.holder.as_str());
+                    Ok(sql
+                        .execute(LOCATION, &[&row::id(blob.file_id), &key, &holder, &location])
+                        .await?
+                        > 0)
+                })
+            })
+            .await
+    }
+
+    async fn mend_file(&self, file_id: &str) -> Result<MendedRow> {
+        let mended = self
+            .engine
+            .write("mending a record", file_id.to_owned(), |sql, file| {
+                Box::pin(mend_row(sql, file))
+            })
+            .await?;
+
+        if mended != MendedRow::SetAside {
+            self.engine.damaged.forget(|| format!("file {file_id}"));
+        }
+        Ok(mended)
+    }
+
+    async fn row_text(&self, file_id: &str) -> Result<Option<String>> {
+        self.engine
+            .read("reading a row", &file_id, |sql, file_id| {
+                Box::pin(async move {
+                    let row = sql.first(WHOLE_ROW, &[file_id]).await?;
+                    Ok(row.map(|row| row.try_get(0)).transpose()?)
+                })
+            })
+            .await
+    }
 }
 
-/// Sets a row right, or sets it aside as it was.
-pub(super) async fn file(sql: &Sql, file_id: &str) -> Result<MendedRow, Fault> {
+/// Repairs a row, or restores it and sets it aside.
+async fn mend_row(sql: &Sql, file_id: &str) -> Result<MendedRow, Fault> {
     if is_sound(sql, file_id).await? {
         return Ok(MendedRow::Sound);
     }
@@ -90,7 +127,7 @@ async fn is_sound(sql: &Sql, file_id: &str) -> Result<bool, Fault> {
     }
 }
 
-/// Writes what follows from the rest of the row; returns what that was.
+/// Writes the values that follow from the rest of the row. Returns their names.
 async fn mend(sql: &Sql, file_id: &str) -> Result<Vec<&'static str>, Fault> {
     let mut changes = mend_names(sql, file_id).await?;
     if sql.execute(PUT_SYNC, &[&file_id]).await? > 0 {
@@ -132,9 +169,4 @@ fn texts(row: &Row) -> Result<(&str, &str, &str, Timestamp), Fault> {
 
 fn last_part(key: &str) -> Option<BlobId> {
     key.get(key.len().checked_sub(26)?..)?.parse().ok()
-}
-
-pub(super) async fn row_text(sql: &Sql, file_id: &str) -> Result<Option<String>, Fault> {
-    let row = sql.first(WHOLE_ROW, &[&file_id]).await?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
 }

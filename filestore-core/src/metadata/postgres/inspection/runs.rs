@@ -1,18 +1,21 @@
 //! The states and findings of checks.
 
+use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use crate::domain::clock::Timestamp;
-use crate::domain::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
+use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::postgres::fault::{Fault, Source};
-use crate::metadata::postgres::row;
-use crate::metadata::postgres::sql::Sql;
+use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::postgres::PostgresMetadata;
+use crate::metadata::postgres::session::fault::{Fault, Source};
+use crate::metadata::postgres::session::sql::Sql;
+use crate::metadata::postgres::tables::row;
 use crate::metadata::stored::rank;
-use crate::metadata::{CheckName, CheckRun, stored};
+use crate::metadata::{CheckName, CheckRun, Runs, stored};
 
-/// Findings that are stored of one check. More are counted only: a disk that lost everything must not
-/// fill the database.
+/// The maximum number of stored findings of a check. Further findings are only counted, so that a lost disk
+/// does not fill the database.
 const STORED: u64 = 100_000;
 
 pub(super) const RUN: &str =
@@ -45,10 +48,86 @@ pub(super) const FINDINGS: &str = "SELECT kind, place, name, file_id, detail, ou
 const COUNTS: &str = "SELECT kind, count(*), count(*) FILTER (WHERE outcome = 'repaired')
      FROM check_findings WHERE run = $1 GROUP BY rank, kind ORDER BY rank";
 
-pub(super) async fn run(sql: &Sql, name: CheckName) -> Result<Option<CheckRun>, Fault> {
-    let row = sql.first(RUN, &[&name.as_str()]).await?;
-    let read = row.map(|row| read(&row, name)).transpose();
-    read.map_err(|source| Fault::Row { what: "the state of a check".into(), source })
+#[async_trait]
+impl Runs for PostgresMetadata {
+    async fn check_run(&self, name: CheckName) -> Result<Option<CheckRun>> {
+        self.engine
+            .read("reading a check's state", &name, |sql, &name| {
+                Box::pin(async move {
+                    let row = sql.first(RUN, &[&name.as_str()]).await?;
+                    let read = row.map(|row| read(&row, name)).transpose();
+                    read.map_err(|source| Fault::Row {
+                        what: "the state of a check".into(),
+                        source,
+                    })
+                })
+            })
+            .await
+    }
+
+    async fn begin_check(&self, run: &CheckRun) -> Result<()> {
+        self.engine
+            .write("beginning a check", run.clone(), |sql, run| {
+                Box::pin(async move {
+                    sql.execute(FORGET, &[&run.name.as_str()]).await?;
+                    put(sql, run).await
+                })
+            })
+            .await
+    }
+
+    async fn save_check(&self, run: &CheckRun, found: Vec<Finding>) -> Result<(u64, u64)> {
+        self.engine
+            .write("storing a check's state", (run.clone(), found), |sql, (run, found)| {
+                Box::pin(async move {
+                    let mut run = run.clone();
+                    for finding in found {
+                        let before = outcome_before(sql, run.name, finding).await?;
+                        let is_repaired = matches!(finding.outcome, FindingOutcome::Repaired(_));
+
+                        run.found += u64::from(before.is_none());
+                        let was_repaired = before.as_deref() == Some("repaired");
+                        run.repaired += u64::from(is_repaired && !was_repaired);
+                        if before.is_some() || run.found <= STORED {
+                            put_finding(sql, run.name, finding).await?;
+                        }
+                    }
+                    put(sql, &run).await?;
+                    Ok((run.found, run.repaired))
+                })
+            })
+            .await
+    }
+
+    async fn findings(&self, name: CheckName, limit: usize) -> Result<Vec<Finding>> {
+        self.engine
+            .read("listing findings", &(name, limit), |sql, &(name, limit)| {
+                Box::pin(async move {
+                    sql.collect(FINDINGS, &[&name.as_str(), &row::limit(limit)], |row| {
+                        finding(row)
+                            .map_err(|source| Fault::Row { what: "a finding".into(), source })
+                    })
+                    .await
+                })
+            })
+            .await
+    }
+
+    async fn count_findings(&self, name: CheckName) -> Result<Vec<(FindingKind, u64, u64)>> {
+        self.engine
+            .read("counting findings", &name, |sql, name| {
+                Box::pin(async move {
+                    sql.collect(COUNTS, &[&name.as_str()], |row| {
+                        let kind = row::parse(row, 0);
+                        let kind =
+                            kind.map_err(|source| Fault::Row { what: "a finding".into(), source })?;
+                        Ok((kind, row::count(row, 1)?, row::count(row, 2)?))
+                    })
+                    .await
+                })
+            })
+            .await
+    }
 }
 
 fn read(row: &Row, name: CheckName) -> Result<CheckRun, Source> {
@@ -73,11 +152,6 @@ fn read(row: &Row, name: CheckName) -> Result<CheckRun, Source> {
     })
 }
 
-pub(super) async fn begin(sql: &Sql, run: &CheckRun) -> Result<(), Fault> {
-    sql.execute(FORGET, &[&run.name.as_str()]).await?;
-    put(sql, run).await
-}
-
 async fn put(sql: &Sql, run: &CheckRun) -> Result<(), Fault> {
     sql.execute(
         PUT,
@@ -100,27 +174,6 @@ async fn put(sql: &Sql, run: &CheckRun) -> Result<(), Fault> {
     )
     .await
     .map(drop)
-}
-
-pub(super) async fn save(
-    sql: &Sql,
-    run: &CheckRun,
-    found: &[Finding],
-) -> Result<(u64, u64), Fault> {
-    let mut run = run.clone();
-    for finding in found {
-        let before = outcome_before(sql, run.name, finding).await?;
-        let is_repaired = matches!(finding.outcome, FindingOutcome::Repaired(_));
-
-        run.found += u64::from(before.is_none());
-        let was_repaired = before.as_deref() == Some("repaired");
-        run.repaired += u64::from(is_repaired && !was_repaired);
-        if before.is_some() || run.found <= STORED {
-            put_finding(sql, run.name, finding).await?;
-        }
-    }
-    put(sql, &run).await?;
-    Ok((run.found, run.repaired))
 }
 
 async fn outcome_before(
@@ -153,20 +206,9 @@ async fn put_finding(sql: &Sql, name: CheckName, finding: &Finding) -> Result<()
     .map(drop)
 }
 
-/// Writes a text that may be the name of anything: U+0000 is no text in PostgreSQL.
+/// Removes U+0000 from a text, because PostgreSQL cannot store it. The text can be any name.
 fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
-}
-
-pub(super) async fn findings(
-    sql: &Sql,
-    name: CheckName,
-    limit: usize,
-) -> Result<Vec<Finding>, Fault> {
-    sql.collect(FINDINGS, &[&name.as_str(), &row::limit(limit)], |row| {
-        finding(row).map_err(|source| Fault::Row { what: "a finding".into(), source })
-    })
-    .await
 }
 
 fn finding(row: &Row) -> Result<Finding, Source> {
@@ -178,16 +220,4 @@ fn finding(row: &Row) -> Result<Finding, Source> {
     finding.file_id = file_id.map(str::parse).transpose()?;
     finding.outcome = FindingOutcome::of(row.try_get(5)?, row.try_get(6)?);
     Ok(finding)
-}
-
-pub(super) async fn counts(
-    sql: &Sql,
-    name: CheckName,
-) -> Result<Vec<(FindingKind, u64, u64)>, Fault> {
-    sql.collect(COUNTS, &[&name.as_str()], |row| {
-        let kind = row::parse(row, 0);
-        let kind = kind.map_err(|source| Fault::Row { what: "a finding".into(), source })?;
-        Ok((kind, row::count(row, 1)?, row::count(row, 2)?))
-    })
-    .await
 }

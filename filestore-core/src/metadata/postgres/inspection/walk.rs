@@ -1,15 +1,19 @@
-//! Walks over records and notes, in pages.
+//! Walks over records and write intents, page by page.
 
+use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use crate::domain::clock::Timestamp;
+use crate::domain::error::Result;
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::FileId;
-use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::postgres::fault::Fault;
-use crate::metadata::postgres::row::{self, COLUMNS, columns};
-use crate::metadata::postgres::sql::Sql;
-use crate::metadata::{NamedBlob, PurgeClaimed, WalkedFile, WalkedFiles};
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::postgres::PostgresMetadata;
+use crate::metadata::postgres::session::fault::Fault;
+use crate::metadata::postgres::session::sql::Sql;
+use crate::metadata::postgres::tables::row;
+use crate::metadata::postgres::tables::row::{COLUMNS, columns};
+use crate::metadata::{NamedBlob, PurgeClaimed, Walk, WalkedFile, WalkedFiles};
 
 pub(super) const WALK: &str = concat!(
     "SELECT ",
@@ -27,14 +31,74 @@ pub(super) const KNOWN: &str = "SELECT file_id FROM files WHERE file_id = ANY ($
 pub(super) const OLD_WRITES: &str = "SELECT storage_provider, blob_key FROM write_intents
      WHERE begun_at < $1 ORDER BY begun_at LIMIT $2";
 
-pub(super) async fn files(sql: &Sql, after: &str, limit: usize) -> Result<WalkedFiles, Fault> {
-    let rows = sql.rows(WALK, &[&after, &row::limit(limit)]).await?;
-    let mut page = WalkedFiles::default();
-    for row in &rows {
-        page.files.push(walked(sql, row)?);
+#[async_trait]
+impl Walk for PostgresMetadata {
+    async fn walk_files(&self, after: &str, limit: usize) -> Result<WalkedFiles> {
+        self.engine
+            .read("walking over the records", &(after, limit), |sql, (after, limit)| {
+                Box::pin(async move {
+                    let rows = sql.rows(WALK, &[after, &row::limit(*limit)]).await?;
+                    let mut page = WalkedFiles::default();
+                    for row in &rows {
+                        page.files.push(walked(sql, row)?);
+                    }
+                    page.next = rows.last().filter(|_| rows.len() == *limit).map(row::raw_id);
+                    Ok(page)
+                })
+            })
+            .await
     }
-    page.next = rows.last().filter(|_| rows.len() == limit).map(row::raw_id);
-    Ok(page)
+
+    async fn still_named(&self, blobs: &[NamedBlob]) -> Result<Vec<bool>> {
+        self.engine
+            .read("looking blobs up", &blobs, |sql, blobs| Box::pin(still_named(sql, blobs)))
+            .await
+    }
+
+    async fn known_files(&self, ids: &[FileId]) -> Result<Vec<bool>> {
+        self.engine
+            .read("looking files up", &ids, |sql, ids| {
+                Box::pin(async move {
+                    let ids = row::ids(ids);
+                    let mut known = std::collections::BTreeSet::new();
+                    for row in sql.rows(KNOWN, &[&ids]).await? {
+                        known.insert(row::raw_id(&row));
+                    }
+                    Ok(ids.iter().map(|id| known.contains(id)).collect())
+                })
+            })
+            .await
+    }
+
+    async fn old_writes(
+        &self,
+        begun_before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(ProviderCode, BlobKey)>> {
+        self.engine
+            .read(
+                "looking for old writes",
+                &(begun_before, limit),
+                |sql, &(begun_before, limit)| {
+                    Box::pin(async move {
+                        sql.collect(
+                            OLD_WRITES,
+                            &[&begun_before.as_millis(), &row::limit(limit)],
+                            |row| {
+                                let read = row::parse(row, 0)
+                                    .and_then(|holder| Ok((holder, row::parse(row, 1)?)));
+                                read.map_err(|source| Fault::Row {
+                                    what: "a write intent".into(),
+                                    source,
+                                })
+                            },
+                        )
+                        .await
+                    })
+                },
+            )
+            .await
+    }
 }
 
 fn walked(sql: &Sql, row: &Row) -> Result<WalkedFile, Fault> {
@@ -62,25 +126,4 @@ pub(super) async fn still_named(sql: &Sql, blobs: &[NamedBlob]) -> Result<Vec<bo
         named[usize::try_from(number - 1)?] = true;
     }
     Ok(named)
-}
-
-pub(super) async fn known(sql: &Sql, ids: &[FileId]) -> Result<Vec<bool>, Fault> {
-    let ids = row::ids(ids);
-    let mut known = std::collections::BTreeSet::new();
-    for row in sql.rows(KNOWN, &[&ids]).await? {
-        known.insert(row::raw_id(&row));
-    }
-    Ok(ids.iter().map(|id| known.contains(id)).collect())
-}
-
-pub(super) async fn old_writes(
-    sql: &Sql,
-    begun_before: Timestamp,
-    limit: usize,
-) -> Result<Vec<(ProviderCode, BlobKey)>, Fault> {
-    sql.collect(OLD_WRITES, &[&begun_before.as_millis(), &row::limit(limit)], |row| {
-        let read = row::parse(row, 0).and_then(|holder| Ok((holder, row::parse(row, 1)?)));
-        read.map_err(|source| Fault::Row { what: "a write intent".into(), source })
-    })
-    .await
 }

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use futures_util::future::poll_immediate;
 
-use super::super::sql::Lock;
 use super::proxy::{AtCommit, Proxy, SlowCommits};
 use super::*;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::ErrorKind;
-use crate::domain::scope::Scope;
+use crate::metadata::Inserted;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready};
+use crate::metadata::postgres::session::sql::Lock;
 use crate::metadata::prelude::*;
-use crate::metadata::{Inserted, Inspection};
+use crate::tasks::HANG;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_commit_whose_answer_was_lost_counts_once() {
     let (direct, schema) = fresh();
     let proxy = Proxy::before(&schema).await;
@@ -33,6 +35,7 @@ async fn a_commit_whose_answer_was_lost_counts_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_commit_that_never_arrived_is_run_again() {
     let (direct, schema) = fresh();
     let proxy = Proxy::before(&schema).await;
@@ -53,6 +56,7 @@ async fn a_commit_that_never_arrived_is_run_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_server_that_is_away_makes_calls_wait_and_is_found_again() {
     let (_direct, schema) = fresh();
     let proxy = Proxy::before(&schema).await;
@@ -133,11 +137,12 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
         stored, acknowledged,
         "what was refused is not there, and what is there was not refused"
     );
-    assert_eq!(metadata.drifted_totals(Some("acme")).await.unwrap(), []);
+    assert_eq!(metadata.inspection().drifted_totals(Some("acme")).await.unwrap(), []);
     assert!(schema.name().starts_with("test"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_lock_that_is_not_given_makes_a_call_busy() {
     let schema = Schema::new();
     let mut options = schema.options();
@@ -145,7 +150,7 @@ async fn a_lock_that_is_not_given_makes_a_call_busy() {
     let metadata = PostgresMetadata::open(&options).await.unwrap();
     let record = put(&metadata, ready("acme")).await;
 
-    let pool = super::super::pool::pool(&options).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&options).unwrap();
     let other = pool.get().await.unwrap();
     other.batch_execute("BEGIN; SELECT 1 FROM files FOR UPDATE").await.unwrap();
     let removal = change(&record, deleted(&record, at(1)));
@@ -157,6 +162,7 @@ async fn a_lock_that_is_not_given_makes_a_call_busy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_cancelled_read_leaves_no_transaction_open() {
     let (metadata, schema) = fresh();
     for _ in 0..20 {
@@ -177,14 +183,15 @@ async fn a_cancelled_read_leaves_no_transaction_open() {
 /// The options of an engine that waits for nothing for long.
 fn hasty(options: PostgresOptions) -> PostgresOptions {
     PostgresOptions {
-        statement_timeout: Duration::from_millis(500),
-        lock_timeout: Duration::from_millis(300),
-        connect_timeout: Duration::from_secs(1),
+        statement_timeout: Duration::from_secs(2),
+        lock_timeout: Duration::from_millis(1500),
+        connect_timeout: Duration::from_secs(2),
         ..options
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_silent_network_ends_every_call_in_time() {
     let (_direct, schema) = fresh();
     let proxy = Proxy::before(&schema).await;
@@ -207,7 +214,7 @@ async fn a_silent_network_ends_every_call_in_time() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(40), calls).await.expect("no call waits on");
+    tokio::time::timeout(HANG, calls).await.expect("no call waits on");
 
     proxy.set(AtCommit::Forward);
     assert_eq!(get(&metadata, record.file_id).await.as_deref(), Some(&record));
@@ -216,6 +223,7 @@ async fn a_silent_network_ends_every_call_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_commit_whose_answer_never_comes_counts_once() {
     let (direct, schema) = fresh();
     let proxy = Proxy::before(&schema).await;
@@ -224,7 +232,7 @@ async fn a_commit_whose_answer_never_comes_counts_once() {
     proxy.set(AtCommit::SilentAfter);
     let record = ready("acme");
     let call = metadata.insert_files(insert([record.clone()]));
-    let outcome = tokio::time::timeout(Duration::from_secs(30), call).await;
+    let outcome = tokio::time::timeout(HANG, call).await;
     assert_eq!(outcome.expect("the call does not wait on").unwrap(), Inserted::Done);
     proxy.set(AtCommit::Forward);
     assert_eq!(get(&direct, record.file_id).await.as_deref(), Some(&record));
@@ -232,6 +240,7 @@ async fn a_commit_whose_answer_never_comes_counts_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_commit_that_waits_at_the_server_is_unknown_until_its_end() {
     let (direct, schema) = fresh();
     let slow = SlowCommits::of(&schema).await;
@@ -254,6 +263,7 @@ async fn a_commit_that_waits_at_the_server_is_unknown_until_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_closed_engine_knows_no_outcomes() {
     let (_direct, schema) = fresh();
     let slow = SlowCommits::of(&schema).await;
@@ -268,6 +278,7 @@ async fn a_closed_engine_knows_no_outcomes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_start_waits_for_the_writes_of_an_earlier_process() {
     let (before, schema) = fresh();
     let slow = SlowCommits::of(&schema).await;
@@ -291,9 +302,10 @@ async fn a_start_waits_for_the_writes_of_an_earlier_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_long_statement_of_a_process_that_is_gone_keeps_no_start_waiting() {
     let (before, schema) = fresh();
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let (dying, watcher) = (pool.get().await.unwrap(), pool.get().await.unwrap());
     let writers = Lock::Writers.number(before.store_id());
     let begin =
@@ -314,6 +326,7 @@ async fn a_long_statement_of_a_process_that_is_gone_keeps_no_start_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn commits_that_wait_at_the_server_leave_connections_to_reads() {
     let (direct, schema) = fresh();
     let slow = SlowCommits::of(&schema).await;
@@ -356,6 +369,7 @@ async fn commits_that_wait_at_the_server_leave_connections_to_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_cancelled_read_keeps_nobody_waiting_behind_it() {
     let (metadata, schema) = fresh();
     let record = put(&metadata, ready("acme")).await;
@@ -363,7 +377,7 @@ async fn a_cancelled_read_keeps_nobody_waiting_behind_it() {
     let few = PostgresOptions { connections: 2, ..hasty(schema.options()) };
     let options = PostgresOptions { statement_timeout, lock_timeout, ..few };
     let small = PostgresMetadata::open(&options).await.unwrap();
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let other = pool.get().await.unwrap();
     other.batch_execute("BEGIN; LOCK TABLE files IN ACCESS EXCLUSIVE MODE").await.unwrap();
 
@@ -372,13 +386,14 @@ async fn a_cancelled_read_keeps_nobody_waiting_behind_it() {
     let given_up = tokio::time::timeout(Duration::from_millis(500), both).await;
     assert!(given_up.is_err());
     let ping = async { while small.ping().await.is_err() {} };
-    let ping = tokio::time::timeout(Duration::from_mins(1), ping).await;
+    let ping = tokio::time::timeout(HANG, ping).await;
     ping.expect("not behind the statements that wait for a lock");
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(get(&small, record.file_id).await.as_deref(), Some(&record));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_full_disk_of_the_server_has_a_code_of_its_own() {
     let (metadata, schema) = fresh();
     let record = put(&metadata, ready("acme")).await;
@@ -400,6 +415,7 @@ async fn a_full_disk_of_the_server_has_a_code_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_server_that_turns_its_user_away_makes_calls_busy() {
     let schema = Schema::new();
     let (user, name) = (format!("user_{}", schema.name()), schema.name());

@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use super::super::ServerIdentity;
 use super::*;
+use crate::domain::access::key::{ApiKey, KeyDigest, KeyScope};
+use crate::domain::access::scope::Scope;
 use crate::domain::error::{ErrorKind, Result};
+use crate::domain::file::status::SyncStatus;
 use crate::domain::id::KeyId;
-use crate::domain::key::{ApiKey, KeyDigest, KeyScope};
 use crate::domain::provider::ProviderCode;
-use crate::domain::scope::Scope;
-use crate::domain::status::SyncStatus;
-use crate::metadata::contract::sync::bind;
+use crate::metadata::contract::syncs::bind;
 use crate::metadata::contract::{
     at, get, in_cloud, insert, lease, note, put, put_deleted, ready, replaced,
 };
 use crate::metadata::prelude::*;
 use crate::metadata::{
-    DroppedBlob, Inserted, Keys as _, Purged, Servers as _, StoredKey, UpdateFile,
+    Claims, DroppedBlob, DueFiles, Inserted, Keys as _, Purged, Servers, StoredKey, UpdateFile,
 };
+use crate::tasks::HANG;
 
 /// So long that no test waits for it: a server is taken for gone when its test says so.
 const PATIENT: Duration = Duration::from_hours(1);
@@ -45,6 +46,11 @@ async fn try_join(
 
 async fn join(schema: &Schema, name: &str) -> PostgresMetadata {
     try_join(schema, name, false, PATIENT).await.unwrap()
+}
+
+/// The servers that an engine has joined.
+fn joined(metadata: &PostgresMetadata) -> &dyn Servers {
+    metadata.servers().unwrap()
 }
 
 /// Makes a server look as if it had not been seen for long, once it has said that it is there.
@@ -85,6 +91,7 @@ async fn drop_a_blob(metadata: &PostgresMetadata) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn what_a_server_has_under_way_is_its_own_while_it_lives_and_anybodys_once_it_is_gone() {
     let schema = Schema::new();
     let (one, other) = (join(&schema, "one").await, join(&schema, "other").await);
@@ -96,30 +103,46 @@ async fn what_a_server_has_under_way_is_its_own_while_it_lives_and_anybodys_once
     let noted = in_cloud(ready("7"), "s3");
     note(&one, &noted).await;
 
-    let (owner, others) = (one.run_name(), other.run_name());
+    let (owner, others) = (joined(&one).run_name(), joined(&other).run_name());
     let mine = lease(&owner, at(1), at(1_000_000));
-    assert_eq!(one.claim_purges(mine, &local(), at(1), 9).await.unwrap().len(), 1);
+    assert_eq!(
+        one.claim_purges(mine, &local(), DueFiles::marked_before(at(1)), 9).await.unwrap().len(),
+        1
+    );
     let copies = one.claim_syncs(mine, &s3, &[], None, 9).await.unwrap();
     let blobs = one.claim_blobs(mine, &local(), 9).await.unwrap();
     assert_eq!((copies.len(), blobs.len()), (1, 1));
-    assert!(one.enter("a migration", &owner).await.unwrap());
+    assert!(joined(&one).enter("a migration", &owner).await.unwrap());
 
     let theirs = lease(&others, at(2), at(1_000_000));
-    assert_eq!(other.end_gone(at(50)).await.unwrap(), 0);
-    assert!(other.claim_purges(theirs, &local(), at(1), 9).await.unwrap().is_empty());
+    assert_eq!(joined(&other).end_gone(at(50)).await.unwrap(), 0);
+    assert!(
+        other
+            .claim_purges(theirs, &local(), DueFiles::marked_before(at(1)), 9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(other.claim_blobs(theirs, &local(), 9).await.unwrap().is_empty());
-    assert!(!other.enter("a migration", &others).await.unwrap());
-    assert!(other.tell_to_stop("a migration").await.unwrap());
-    assert!(one.show("a migration", &owner, "half of it").await.unwrap(), "it is told to stop");
-    assert_eq!(other.shown("a ").await.unwrap().len(), 1);
+    assert!(!joined(&other).enter("a migration", &others).await.unwrap());
+    assert!(joined(&other).tell_to_stop("a migration").await.unwrap());
+    assert!(
+        joined(&one).show("a migration", &owner, "half of it").await.unwrap(),
+        "it is told to stop"
+    );
+    assert_eq!(joined(&other).shown("a ").await.unwrap().len(), 1);
 
     forget_to_see(&schema, "one");
-    assert!(!other.tell_to_stop("a migration").await.unwrap(), "nobody would hear it");
-    assert_eq!(other.shown("a ").await.unwrap(), []);
-    assert!(other.enter("a migration", &others).await.unwrap(), "without waiting for anybody");
-    assert_eq!(other.end_gone(at(50)).await.unwrap(), 1);
-    assert_eq!(other.end_gone(at(50)).await.unwrap(), 0);
-    let claims = other.claim_purges(theirs, &local(), at(1), 9).await.unwrap();
+    assert!(!joined(&other).tell_to_stop("a migration").await.unwrap(), "nobody would hear it");
+    assert_eq!(joined(&other).shown("a ").await.unwrap(), []);
+    assert!(
+        joined(&other).enter("a migration", &others).await.unwrap(),
+        "without waiting for anybody"
+    );
+    assert_eq!(joined(&other).end_gone(at(50)).await.unwrap(), 1);
+    assert_eq!(joined(&other).end_gone(at(50)).await.unwrap(), 0);
+    let claims =
+        other.claim_purges(theirs, &local(), DueFiles::marked_before(at(1)), 9).await.unwrap();
     assert_eq!(claims[0].record.file_id, deleted.file_id);
     assert_eq!(other.claim_syncs(theirs, &s3, &[], None, 9).await.unwrap().len(), 1);
     assert_eq!(other.claim_blobs(theirs, &local(), 9).await.unwrap().len(), 1);
@@ -134,24 +157,25 @@ async fn what_a_server_has_under_way_is_its_own_while_it_lives_and_anybodys_once
     assert_eq!(finished.await, 0);
     one.finish_blobs(&blobs, at(3)).await.unwrap();
     one.postpone_blob(&blobs[0], at(9)).await.unwrap();
-    one.release_purges(&owner).await.unwrap();
-    one.release_syncs(&owner).await.unwrap();
-    one.leave("a migration", &owner).await.unwrap();
+    one.release_claims(Claims::Purges, &owner).await.unwrap();
+    one.release_claims(Claims::Syncs, &owner).await.unwrap();
+    joined(&one).leave("a migration", &owner).await.unwrap();
     assert!(get(&one, deleted.file_id).await.is_some());
     let copied = get(&one, waiting.file_id).await.unwrap();
     assert_eq!(copied.state.sync(), SyncStatus::Syncing, "the other server copies it");
     assert_eq!(one.insert_files(insert([noted])).await.unwrap(), Inserted::PlacementStale);
-    assert!(!one.enter("a migration", &one.run_name()).await.unwrap());
+    assert!(!joined(&one).enter("a migration", &joined(&one).run_name()).await.unwrap());
     assert_eq!(other.finish_purges(&others, &purged, at(4)).await.unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_server_that_was_taken_for_gone_changes_nothing_before_it_has_joined_again() {
     let schema = Schema::new();
     let (one, other) = (join(&schema, "one").await, join(&schema, "other").await);
     let record = put(&one, ready("acme")).await;
     forget_to_see(&schema, "one");
-    assert_eq!(other.end_gone(at(0)).await.unwrap(), 1);
+    assert_eq!(joined(&other).end_gone(at(0)).await.unwrap(), 1);
 
     // A server that says it is the only one keeps it out.
     other.close().await;
@@ -170,35 +194,46 @@ async fn a_server_that_was_taken_for_gone_changes_nothing_before_it_has_joined_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn nothing_is_ended_while_a_write_of_the_server_is_under_way() {
     let schema = Schema::new();
     let (one, other) = (join(&schema, "one").await, join(&schema, "other").await);
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let writing = pool.get().await.unwrap();
-    let lock = super::super::sql::Lock::WritersOf("one").number(one.store_id());
+    let lock =
+        crate::metadata::postgres::session::sql::Lock::WritersOf("one").number(one.store_id());
     let begin = format!("BEGIN; SELECT pg_advisory_xact_lock_shared({lock})");
     writing.batch_execute(&begin).await.unwrap();
 
     forget_to_see(&schema, "one");
-    assert_eq!(other.end_gone(at(0)).await.unwrap(), 0);
+    assert_eq!(joined(&other).end_gone(at(0)).await.unwrap(), 0);
     writing.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(other.end_gone(at(0)).await.unwrap(), 1);
+    assert_eq!(joined(&other).end_gone(at(0)).await.unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_start_ends_what_the_process_before_left_and_nothing_of_others() {
     let schema = Schema::new();
     let (before, other) = (join(&schema, "one").await, join(&schema, "other").await);
     for _ in 0..2 {
         put_deleted(&other, ready("acme"), at(0)).await;
     }
-    let (lost, kept) = (before.run_name(), other.run_name());
+    let (lost, kept) = (joined(&before).run_name(), joined(&other).run_name());
     for (server, owner) in [(&before, &lost), (&other, &kept)] {
         let mine = lease(owner, at(1), at(1_000_000));
-        assert_eq!(server.claim_purges(mine, &local(), at(1), 1).await.unwrap().len(), 1);
+        assert_eq!(
+            server
+                .claim_purges(mine, &local(), DueFiles::marked_before(at(1)), 1)
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
     }
     assert!(
-        before.enter("lost", &lost).await.unwrap() && other.enter("kept", &kept).await.unwrap()
+        joined(&before).enter("lost", &lost).await.unwrap()
+            && joined(&other).enter("kept", &kept).await.unwrap()
     );
     let noted = in_cloud(ready("7"), "s3");
     note(&before, &noted).await;
@@ -206,20 +241,28 @@ async fn a_start_ends_what_the_process_before_left_and_nothing_of_others() {
     drop(before);
 
     let next = join(&schema, "one").await;
-    next.end_earlier(at(9)).await.unwrap();
-    let owner = next.run_name();
+    joined(&next).end_earlier(at(9)).await.unwrap();
+    let owner = joined(&next).run_name();
     let mine = lease(&owner, at(2), at(1_000_000));
-    assert_eq!(next.claim_purges(mine, &local(), at(1), 9).await.unwrap().len(), 1);
+    assert_eq!(
+        next.claim_purges(mine, &local(), DueFiles::marked_before(at(1)), 9).await.unwrap().len(),
+        1
+    );
     assert!(
-        next.enter("lost", &owner).await.unwrap() && !next.enter("kept", &owner).await.unwrap()
+        joined(&next).enter("lost", &owner).await.unwrap()
+            && !joined(&next).enter("kept", &owner).await.unwrap()
     );
     assert_eq!(next.due_blobs(&"s3".parse().unwrap(), at(9), 9).await.unwrap().len(), 1);
 
-    next.end_earlier(at(9)).await.unwrap();
-    assert!(!other.enter("lost", &kept).await.unwrap(), "what the present process does stays");
+    joined(&next).end_earlier(at(9)).await.unwrap();
+    assert!(
+        !joined(&other).enter("lost", &kept).await.unwrap(),
+        "what the present process does stays"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn beside_the_only_server_there_is_no_other() {
     let schema = Schema::new();
     let only = try_join(&schema, "only", true, HASTY).await.unwrap();
@@ -237,6 +280,7 @@ async fn beside_the_only_server_there_is_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn the_only_server_waits_for_one_that_may_be_gone() {
     let schema = Schema::new();
     drop(try_join(&schema, "killed", true, HASTY).await.unwrap());
@@ -244,11 +288,12 @@ async fn the_only_server_waits_for_one_that_may_be_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_process_whose_name_another_one_has_is_told_to_end() {
     let schema = Schema::new();
     let one = try_join(&schema, "one", false, HASTY).await.unwrap();
     let _copy = try_join(&schema, "one", false, HASTY).await.unwrap();
-    let told = tokio::time::timeout(Duration::from_mins(1), one.poisoned()).await.unwrap();
+    let told = tokio::time::timeout(HANG, one.poisoned()).await.unwrap();
     assert!(told.contains("server-id"), "{told}");
     let error = one.insert_files(insert([ready("acme")])).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
@@ -272,26 +317,27 @@ fn key() -> StoredKey {
 /// Waits until a server knows another version of the secrets than `number`, without being asked.
 async fn learns_more_than(server: &PostgresMetadata, number: i64) {
     let learns = async {
-        while server.known_secrets().unwrap().number <= number {
+        while joined(server).known_secrets().number <= number {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), learns).await.expect("it hears of a change");
+    tokio::time::timeout(HANG, learns).await.expect("it hears of a change");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn each_change_of_keys_is_heard_of_by_other_servers_or_found() {
     let schema = Schema::new();
     let (one, other) = (join(&schema, "one").await, join(&schema, "other").await);
-    let before = other.secrets_version().await.unwrap().unwrap();
+    let before = joined(&other).secrets_version().await.unwrap();
     let key = key();
     one.insert_key(key.clone(), 9).await.unwrap();
     learns_more_than(&other, before.number).await;
 
-    let asked = other.secrets_version().await.unwrap().unwrap();
+    let asked = joined(&other).secrets_version().await.unwrap();
     assert!(asked.number > before.number && asked.as_of > before.as_of);
     one.note_key_uses(vec![(key.key.id, at(5))]).await.unwrap();
-    assert_eq!(other.secrets_version().await.unwrap().unwrap().number, asked.number);
+    assert_eq!(joined(&other).secrets_version().await.unwrap().number, asked.number);
 
     schema.run("UPDATE secrets_version SET version = version + 1");
     learns_more_than(&other, asked.number).await;

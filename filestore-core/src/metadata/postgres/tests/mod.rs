@@ -18,7 +18,9 @@ mod faults;
 mod servers;
 mod members;
 mod contract {
-    crate::metadata::contract::contract_tests!(crate::metadata::postgres::tests::fresh);
+    crate::metadata::contract::contract_tests!(
+        [ignore = "needs PostgreSQL: tests/services/postgres/run"] crate::metadata::postgres::tests::fresh
+    );
 }
 
 /// The variable with the address of a server for tests, whose user may create schemas.

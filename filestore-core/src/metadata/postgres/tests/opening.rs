@@ -13,6 +13,7 @@ fn refusal(schema: &Schema) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn servers_that_start_together_open_one_store() {
     let schema = Schema::new();
     let options = schema.options();
@@ -32,22 +33,24 @@ async fn servers_that_start_together_open_one_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_newer_schema_is_refused_unless_it_says_that_this_program_can_read_it() {
     let (metadata, schema) = fresh();
     metadata.close().await;
     schema
-        .run("INSERT INTO schema_versions VALUES (5, 4); ALTER TABLE files ADD COLUMN later text");
+        .run("INSERT INTO schema_versions VALUES (8, 7); ALTER TABLE files ADD COLUMN later text");
     let older = schema.open();
     let record = put(&older, ready("acme")).await;
     assert_eq!(get(&older, record.file_id).await.as_deref(), Some(&record));
 
-    schema.run("INSERT INTO schema_versions VALUES (6, 5)");
+    schema.run("INSERT INTO schema_versions VALUES (9, 8)");
     let message = refusal(&schema);
-    assert!(message.ends_with("it knows schema 4, the database has 6"), "{message}");
+    assert!(message.ends_with("it knows schema 7, the database has 9"), "{message}");
     put(&older, ready("acme")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn another_programs_schema_is_refused_untouched() {
     let schema = Schema::new();
     let name = schema.options().schema;
@@ -57,6 +60,7 @@ async fn another_programs_schema_is_refused_untouched() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_server_that_may_lose_commits_is_refused_unless_that_was_asked_for() {
     let schema = Schema::new();
     let address = std::env::var(ADDRESS).unwrap();
@@ -73,6 +77,7 @@ async fn a_server_that_may_lose_commits_is_refused_unless_that_was_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_wrong_password_is_refused_and_not_shown() {
     let schema = Schema::new();
     let options = schema.options().with_password("geheim");
@@ -85,6 +90,7 @@ async fn a_wrong_password_is_refused_and_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_connection_that_fails_names_its_cause() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -107,6 +113,7 @@ async fn a_connection_that_fails_names_its_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_fault_keeps_the_values_of_rows_to_itself() {
     let (metadata, schema) = fresh();
     schema.run("ALTER TABLE files ADD CONSTRAINT odd CHECK (original_name = 'secret')");
@@ -116,6 +123,7 @@ async fn a_fault_keeps_the_values_of_rows_to_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_database_that_takes_no_writes_is_refused() {
     let schema = Schema::new();
     let address = std::env::var(ADDRESS).unwrap();
@@ -128,6 +136,7 @@ async fn a_database_that_takes_no_writes_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_standby_is_refused_until_it_is_promoted_and_an_unsafe_disk_for_good() {
     let (metadata, schema) = fresh();
     let record = put(&metadata, ready("acme")).await;
@@ -160,6 +169,7 @@ async fn a_standby_is_refused_until_it_is_promoted_and_an_unsafe_disk_for_good()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn tls_is_spoken_with_a_server_whose_certificate_is_trusted_alone() {
     let schema = Schema::new();
     let address = std::env::var(ADDRESS).unwrap().replace("127.0.0.1", "localhost");
@@ -174,12 +184,4 @@ async fn tls_is_spoken_with_a_server_whose_certificate_is_trusted_alone() {
     let ca = std::env::var("FILESTORE_TEST_POSTGRES_CA").unwrap();
     let metadata = open(&format!("sslmode=verify-full&sslrootcert={ca}")).await.unwrap();
     metadata.ping().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_writing_of_a_copy_names_the_servers_own_backups() {
-    let (metadata, _schema) = fresh();
-    let error = metadata.snapshot_to("/nowhere".as_ref()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unusable);
-    assert!(error.to_string().contains("pg_dump"), "{error}");
 }

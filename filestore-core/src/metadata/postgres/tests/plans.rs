@@ -4,16 +4,18 @@ use std::fmt::Write as _;
 
 use tokio_postgres::Client;
 
-use super::super::{
-    backlog, bindings, copying, damage, dropped, entries, erasure, files, holdings, holds,
-    idempotency, inspection, intents, keys, leftovers, listing, purge, receipts, servers, signing,
-    sync, terms,
-};
+use super::super::inspection;
 use super::*;
-use crate::domain::listing::ListFilter;
-use crate::domain::status::PurgeStatus;
+use crate::metadata::contract;
 use crate::metadata::copying::TABLES;
-use crate::metadata::paging::Index;
+use crate::metadata::postgres::members::{leftovers, member, servers};
+use crate::metadata::postgres::tables::{
+    bindings, copying, damage, erasures, file_writes, files, holdings, idempotency, keys, listing,
+    organizations, signing, terms, usage,
+};
+use crate::metadata::postgres::work::{
+    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
+};
 
 /// Tables that grow with the number of files.
 const LARGE: [&str; 7] = [
@@ -28,21 +30,9 @@ const LARGE: [&str; 7] = [
 
 /// Every listing statement.
 fn listings() -> Vec<String> {
-    let mut queries = Vec::new();
-    for sub_system in [None, Some("a".parse().unwrap())] {
-        for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
-            let filter = ListFilter {
-                sub_system: sub_system.clone(),
-                purge_status,
-                ..ListFilter::default()
-            };
-            queries.push(listing::query(Index::Plain, false, &filter));
-            for index in [Index::Plain, Index::Type, Index::Term, Index::Names, Index::Name] {
-                queries.push(listing::query(index, true, &filter));
-            }
-        }
-    }
-    queries
+    let all = contract::plans::listings().into_iter();
+    all.map(|(filter, index, is_within_one)| listing::query(index, is_within_one, &filter))
+        .collect()
 }
 
 /// The generic plan of a statement, as a connection of the engine runs it.
@@ -73,19 +63,23 @@ fn assert_no_scan(plan: &str, query: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn no_query_scans() {
     let (_metadata, schema) = fresh();
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let client = pool.get().await.unwrap();
     let fixed = [
         files::BY_ID,
         files::WITHIN,
         files::LOCAL_KEYS,
-        files::STORED_BYTES,
-        files::USAGE,
-        files::EXPECTED,
-        files::UPDATE,
-        files::MOVE,
+        usage::STORED_BYTES,
+        usage::USAGE,
+        usage::STANDINGS,
+        organizations::SUB_SYSTEMS,
+        organizations::USAGES,
+        file_writes::EXPECTED,
+        file_writes::UPDATE,
+        file_writes::MOVE,
         files::NOTE_THUMBHASH,
         terms::FORGET,
         idempotency::GET,
@@ -104,28 +98,35 @@ async fn no_query_scans() {
         holds::RENEW,
         holds::NARROW,
         holds::RELEASE,
-        purge::EXPIRE,
-        purge::UNCLAIMED,
-        purge::UNCLAIMED_BEHIND,
-        purge::CLAIMED,
-        purge::ANY_UNCLAIMED,
-        purge::ANY_UNCLAIMED_BEHIND,
-        purge::ANY_CLAIMED,
-        purge::CLAIM,
-        purge::FINISH,
-        purge::FAIL,
-        purge::AWAIT,
-        purge::GO_ON,
-        purge::LOCK_THEM,
-        purge::RENEW,
-        purge::RELEASE,
-        purge::CLEAR_LEASES,
-        purge::END_WAITS,
-        purge::EXPIRED,
-        purge::NEXT_UNCLAIMED,
-        purge::NEXT_CLAIMED,
-        purge::COUNT_UNCLAIMED,
-        purge::COUNT_CLAIMED,
+        purges::EXPIRE,
+        purges::UNCLAIMED,
+        purges::EXPIRE_OF,
+        purges::UNCLAIMED_OF,
+        purges::CLAIMED_OF,
+        purges::ANY_OF,
+        purges::ANY_DELETED,
+        backlog::COUNT_OF,
+        backlog::EXPIRED_OF,
+        purges::UNCLAIMED_BEHIND,
+        purges::CLAIMED,
+        purges::ANY_UNCLAIMED,
+        purges::ANY_UNCLAIMED_BEHIND,
+        purges::ANY_CLAIMED,
+        purges::CLAIM,
+        purges::FINISH,
+        purges::FAIL,
+        purges::AWAIT,
+        dropped::GO_ON,
+        dropped::LOCK_THEM,
+        leases::RENEW_PURGES,
+        leases::RELEASE_PURGES,
+        leases::CLEAR_PURGES,
+        leases::END_WAITS_OF_PURGES,
+        backlog::EXPIRED,
+        backlog::NEXT_UNCLAIMED,
+        backlog::NEXT_CLAIMED,
+        backlog::COUNT_UNCLAIMED,
+        backlog::COUNT_CLAIMED,
         backlog::UNCLAIMED,
         backlog::CLAIMED,
         backlog::NEXT_DROPPED,
@@ -133,7 +134,7 @@ async fn no_query_scans() {
         backlog::PENDING,
         backlog::SYNCING,
         dropped::DUE,
-        dropped::COUNT_DUE,
+        backlog::COUNT_DUE,
         dropped::OF_FILES,
         dropped::FORGET_FILES,
         dropped::FILES,
@@ -141,25 +142,25 @@ async fn no_query_scans() {
         dropped::NOTE_ABSENCE,
         dropped::FAIL,
         dropped::HASTEN,
-        dropped::END_WAITS,
+        leases::END_WAITS_OF_BLOBS,
         dropped::CLAIMABLE,
         dropped::CLAIM,
-        dropped::RENEW,
-        dropped::RELEASE,
-        dropped::CLEAR_LEASES,
+        leases::RENEW_BLOBS,
+        leases::RELEASE_BLOBS,
+        leases::CLEAR_BLOBS,
         dropped::STILL,
-        servers::IS_MEMBER,
+        member::IS_MEMBER,
         leftovers::STILL_GONE,
         leftovers::END_PURGES,
         leftovers::END_SYNCS,
         leftovers::END_DROPPED,
         leftovers::END_NOTES,
         leftovers::END_ENTRIES,
-        entries::ENTER,
-        entries::LEAVE,
-        entries::SHOW,
-        entries::SHOWN,
-        entries::TELL_TO_STOP,
+        servers::ENTER,
+        servers::LEAVE,
+        servers::SHOW,
+        servers::SHOWN,
+        servers::TELL_TO_STOP,
         receipts::NOTE_DROPPED,
         receipts::KEEP,
         receipts::ONE,
@@ -169,21 +170,21 @@ async fn no_query_scans() {
         receipts::NOTED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
-        receipts::ABSENT_SINCE,
-        sync::PAIRS,
-        sync::WAITING,
-        sync::SETTLE,
-        sync::DUE,
-        sync::OVERDUE,
-        sync::RELEASE_OVERDUE,
-        sync::RELEASE,
-        sync::CLAIMABLE,
-        sync::CLAIM,
-        sync::RENEW,
-        sync::FAIL,
-        sync::END_WAITS,
-        sync::ENQUEUE_TO,
-        sync::RETRY,
+        servers::ABSENT_SINCE,
+        destinations::PAIRS,
+        syncs::WAITING,
+        syncs::SETTLE,
+        syncs::DUE,
+        syncs::OVERDUE,
+        syncs::RELEASE_OVERDUE,
+        leases::RELEASE_SYNCS,
+        syncs::CLAIMABLE,
+        syncs::CLAIM,
+        leases::RENEW_SYNCS,
+        syncs::FAIL,
+        leases::END_WAITS_OF_SYNCS,
+        syncs::ENQUEUE_TO,
+        syncs::RETRY,
         damage::PURGE_NEVER,
         damage::SYNC_NEVER,
         holdings::ELSEWHERE,
@@ -196,9 +197,9 @@ async fn no_query_scans() {
         signing::REVOKE,
         signing::IS_USED,
         signing::FORGET_USED,
-        erasure::HASTEN_FILES,
-        erasure::HASTEN_CLAIMED,
-        erasure::HASTEN_DROPPED,
+        erasures::HASTEN_FILES,
+        erasures::HASTEN_CLAIMED,
+        erasures::HASTEN_DROPPED,
     ];
 
     let queries = fixed.into_iter().chain(inspection::QUERIES.iter().copied());
@@ -208,11 +209,12 @@ async fn no_query_scans() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
     let (_metadata, schema) = fresh();
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let client = pool.get().await.unwrap();
-    for query in [purge::UNCLAIMED_BEHIND, purge::ANY_UNCLAIMED_BEHIND] {
+    for query in [purges::UNCLAIMED_BEHIND, purges::ANY_UNCLAIMED_BEHIND] {
         let plan = plan(&client, query).await;
         let begins_behind =
             |step: &str| step.contains("Index Cond:") && step.contains("(row_id > $");
@@ -222,23 +224,24 @@ async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn listings_and_claims_come_in_the_order_of_their_index() {
     let (_metadata, schema) = fresh();
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let client = pool.get().await.unwrap();
     let claims = [
-        purge::EXPIRE,
-        purge::UNCLAIMED,
-        purge::UNCLAIMED_BEHIND,
-        purge::CLAIMED,
+        purges::EXPIRE,
+        purges::UNCLAIMED,
+        purges::UNCLAIMED_BEHIND,
+        purges::CLAIMED,
         receipts::REMOVED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
-        receipts::ABSENT_SINCE,
+        servers::ABSENT_SINCE,
         dropped::DUE,
         dropped::CLAIMABLE,
-        sync::WAITING,
-        sync::RETRY,
+        syncs::WAITING,
+        syncs::RETRY,
         holdings::ELSEWHERE,
         intents::WITHDRAW_OLD,
         idempotency::FORGET,

@@ -157,7 +157,7 @@ impl SlowCommits {
              FOR EACH ROW EXECUTE FUNCTION wait_for_the_test()"
         ));
 
-        let pool = super::super::pool::pool(&schema.options()).unwrap();
+        let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
         let (holder, watcher) = (pool.get().await.unwrap(), pool.get().await.unwrap());
         holder.batch_execute("SET idle_in_transaction_session_timeout TO 0").await.unwrap();
         holder.batch_execute(&format!("BEGIN; SELECT {lock}")).await.unwrap();

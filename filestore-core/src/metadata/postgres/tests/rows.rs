@@ -3,10 +3,11 @@
 use serde_json::Value;
 use tokio_postgres::SimpleQueryMessage;
 
-use super::super::{dropped, files, listing, purge, sync};
 use super::*;
-use crate::domain::listing::ListFilter;
+use crate::domain::file::listing::ListFilter;
 use crate::metadata::paging::Index;
+use crate::metadata::postgres::tables::{files, listing};
+use crate::metadata::postgres::work::{destinations, dropped, purges, syncs};
 
 /// Makes the functions that fill a schema.
 const FILL: &str = include_str!("fill.sql");
@@ -71,17 +72,17 @@ fn cases() -> Vec<Case> {
             |n| format!("ARRAY[''], ARRAY['READY'], ARRAY[{}], ARRAY[''], {LIMIT}", id_of(n)),
             LIMIT,
         ),
-        case("purge claim", purge::UNCLAIMED, |_| format!("'house', {LATER}, {LIMIT}"), LIMIT),
+        case("purge claim", purges::UNCLAIMED, |_| format!("'house', {LATER}, {LIMIT}"), LIMIT),
         case(
             "purge claim, written",
-            purge::CLAIM,
+            purges::CLAIM,
             |n| format!("ARRAY[{}], 'owner', {LATER}", deleted_ids(n)),
             LIMIT,
         ),
-        case("expiry", purge::EXPIRE, |_| format!("{LATER}, {LIMIT}"), 2 * LIMIT),
+        case("expiry", purges::EXPIRE, |_| format!("{LATER}, {LIMIT}"), 2 * LIMIT),
         case(
             "sync claim, found",
-            sync::DUE,
+            syncs::DUE,
             |n| {
                 format!(
                     "ARRAY['{}'], ARRAY['house'], {LATER}, {LIMIT}, {LIMIT}",
@@ -92,11 +93,16 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "sync claim, taken",
-            sync::CLAIMABLE,
+            syncs::CLAIMABLE,
             |n| format!("ARRAY[{}], {LATER}", pending_ids(n)),
             LIMIT,
         ),
-        case("sync, pairs of organization and provider", sync::PAIRS, |_| String::new(), 2 * 101),
+        case(
+            "sync, pairs of organization and provider",
+            destinations::PAIRS,
+            |_| String::new(),
+            2 * 101,
+        ),
         case(
             "claim of dropped blobs",
             dropped::CLAIMABLE,
@@ -162,7 +168,7 @@ impl Table {
     }
 
     async fn of(options: &PostgresOptions, files: u64) -> Self {
-        let pool = super::super::pool::pool(options).unwrap();
+        let pool = crate::metadata::postgres::session::pool::pool(options).unwrap();
         Self { client: pool.get().await.unwrap(), files }
     }
 
@@ -233,6 +239,7 @@ fn rows(plan: &Value) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn what_a_statement_touches_is_bounded_by_its_page_or_claim() {
     let (_metadata, schema) = fresh();
     let table = Table::filled(&schema, 20_000).await;

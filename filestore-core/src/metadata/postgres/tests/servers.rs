@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
 
-use super::super::sql::Lock;
 use super::*;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::contract::sync::bind;
+use crate::metadata::contract::syncs::bind;
 use crate::metadata::contract::{
     at, change, deleted, get, insert, lease, organization, put, put_deleted, ready, replaced,
 };
+use crate::metadata::postgres::session::sql::Lock;
 use crate::metadata::prelude::*;
-use crate::metadata::{InsertFiles, Inserted, Inspection, Purged, Updated};
+use crate::metadata::{DueFiles, InsertFiles, Inserted, Purged, Updated};
 
 fn several() -> (Vec<PostgresMetadata>, Schema) {
     let schema = Schema::new();
@@ -21,6 +21,7 @@ fn several() -> (Vec<PostgresMetadata>, Schema) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_quota_is_not_exceeded_by_a_race() {
     let (servers, _schema) = several();
     let calls = (0..60).map(|number| {
@@ -35,10 +36,11 @@ async fn a_quota_is_not_exceeded_by_a_race() {
     let done = outcomes.iter().filter(|outcome| **outcome == Inserted::Done).count();
     let over = outcomes.iter().filter(|outcome| **outcome == Inserted::OverQuota).count();
     assert_eq!((done, over), (20, 40));
-    assert_eq!(servers[0].stored_bytes(&organization("acme")).await.unwrap(), 200);
+    assert_eq!(servers[0].usage(&organization("acme")).await.unwrap().total().bytes, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn a_change_through_one_server_is_read_through_another() {
     let (servers, _schema) = several();
     let mut record = put(&servers[0], ready("acme")).await;
@@ -54,6 +56,7 @@ async fn a_change_through_one_server_is_read_through_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn no_work_is_given_to_two_servers() {
     let (servers, _schema) = several();
     bind(&servers[0], 7, "s3").await;
@@ -68,7 +71,10 @@ async fn no_work_is_given_to_two_servers() {
         let lease = lease(&owner, at(1), at(1000));
         let (mut purges, mut syncs) = (Vec::new(), Vec::new());
         loop {
-            let purged = server.claim_purges(lease, &local, at(1), 4).await.unwrap();
+            let purged = server
+                .claim_purges(lease, &local, DueFiles::marked_before(at(1)), 4)
+                .await
+                .unwrap();
             let synced = server.claim_syncs(lease, &s3, &[], None, 4).await.unwrap();
             if purged.is_empty() && synced.is_empty() {
                 return (purges, syncs);
@@ -86,6 +92,7 @@ async fn no_work_is_given_to_two_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn totals_hold_whatever_happens_at_once() {
     let (servers, _schema) = several();
     let names = ["a", "b", "7"];
@@ -101,7 +108,10 @@ async fn totals_hold_whatever_happens_at_once() {
 
         let owner = format!("run {number}");
         let lease = lease(&owner, at(3), at(999));
-        let claims = other.claim_purges(lease, &ProviderCode::local(), at(3), 5).await.unwrap();
+        let claims = other
+            .claim_purges(lease, &ProviderCode::local(), DueFiles::marked_before(at(3)), 5)
+            .await
+            .unwrap();
         let gone: Vec<_> = claims.iter().map(|claim| Purged::of(claim.record.file_id)).collect();
         one.finish_purges(&owner, &gone, at(4)).await.unwrap()
     });
@@ -110,14 +120,15 @@ async fn totals_hold_whatever_happens_at_once() {
     let server = &servers[0];
     let mut files = 0;
     for name in names {
-        assert_eq!(server.drifted_totals(Some(name)).await.unwrap(), []);
+        assert_eq!(server.inspection().drifted_totals(Some(name)).await.unwrap(), []);
         files += server.usage(&organization(name)).await.unwrap().total().files;
     }
-    assert_eq!(server.drifted_totals(None).await.unwrap(), []);
+    assert_eq!(server.inspection().drifted_totals(None).await.unwrap(), []);
     assert_eq!(files, 90 - gone);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn connections_stay_within_their_number() {
     let schema = Schema::new();
     let address = std::env::var(ADDRESS).unwrap();
@@ -133,7 +144,11 @@ async fn connections_stay_within_their_number() {
 
     let calls = (0..200).map(async |_| put(&metadata, ready("acme")).await);
     join_all(calls).await;
-    let watcher = super::super::pool::pool(&schema.options()).unwrap().get().await.unwrap();
+    let watcher = crate::metadata::postgres::session::pool::pool(&schema.options())
+        .unwrap()
+        .get()
+        .await
+        .unwrap();
     let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
     let connections: i64 = watcher.query_one(count, &[&name]).await.unwrap().get(0);
     assert!((1..=3).contains(&connections), "{connections}");
@@ -141,10 +156,11 @@ async fn connections_stay_within_their_number() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn an_organization_that_waits_for_itself_leaves_connections_to_others() {
     let (metadata, schema) = fresh();
     let limited = |name: &str| InsertFiles { quota_files: Some(1000), ..insert([ready(name)]) };
-    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let pool = crate::metadata::postgres::session::pool::pool(&schema.options()).unwrap();
     let other = pool.get().await.unwrap();
     let lock = Lock::Usage(&organization("acme")).number(metadata.store_id());
     other.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({lock})")).await.unwrap();

@@ -1,23 +1,23 @@
-//! The active binding of an organization, or that it has none. Never stale.
+//! A cache of organizations' active bindings, or their absence. Never stale.
 //!
 //! # Purpose
-//! Each upload asks where its file goes. From memory the answer costs no thread switch.
+//! Each upload asks for the place of its file. An answer from memory costs no thread switch.
 //!
 //! # Locking
-//! The protocol is that of the [records](super::records), with one epoch for all: bindings rarely
+//! The protocol is that of the [records](super::records), with a single epoch, because bindings rarely
 //! change.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use crate::domain::binding::Binding;
 use crate::domain::id::OrganizationNumber;
+use crate::domain::provider::binding::Binding;
 
-/// Organizations in memory at most; the next one makes all of them be asked for again.
+/// The maximum number of cached organizations. The next one clears the cache.
 const CAPACITY: usize = 10_000;
 
-/// The active bindings in memory.
+/// The cached active bindings.
 #[derive(Debug)]
 pub(in crate::metadata::sqlite) struct BindingCache(Mutex<State>);
 
@@ -32,7 +32,7 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::metadata::sqlite) struct Ticket(u64);
 
-/// Bindings are being changed; none is kept until this is dropped.
+/// A running change of bindings. No binding is cached until this value is dropped.
 #[derive(Debug)]
 pub(in crate::metadata::sqlite) struct Changing<'c>(&'c BindingCache);
 
@@ -41,8 +41,8 @@ impl BindingCache {
         Self(Mutex::new(State { epoch: 0, active: HashMap::new() }))
     }
 
-    /// Returns the active binding, or that there is none, if that is in memory; else a ticket, with which
-    /// what is read from now on may be kept.
+    /// Returns the cached binding or its absence. Otherwise returns a ticket with which a later read can be
+    /// cached.
     pub(in crate::metadata::sqlite) fn get(
         &self,
         organization: OrganizationNumber,
@@ -51,7 +51,7 @@ impl BindingCache {
         state.active.get(&organization).cloned().ok_or(Ticket(state.epoch))
     }
 
-    /// Keeps what was read, unless a binding may have changed since `ticket` was taken.
+    /// Caches a read, unless a binding may have changed since `ticket` was taken.
     pub(in crate::metadata::sqlite) fn insert(
         &self,
         ticket: Ticket,
@@ -69,7 +69,7 @@ impl BindingCache {
         state.active.insert(organization, active.cloned());
     }
 
-    /// Forgets all bindings and keeps none until the result is dropped.
+    /// Clears the cache, and disables it until the result is dropped.
     pub(super) fn changing(&self) -> Changing<'_> {
         let mut state = self.0.lock();
         state.epoch += 1;

@@ -1,6 +1,6 @@
-//! Rows of the database in memory: [`records`] by id, and the [active bindings](bindings).
+//! Caches of database rows: [`records`] by id, the [active bindings](bindings), and the last era.
 //!
-//! Both are exact: what was changed is gone from memory before its COMMIT, and comes back only from a
+//! Records and bindings are exact. A changed row leaves memory before its COMMIT, and returns only through a
 //! read that began after it.
 
 mod bindings;
@@ -9,23 +9,30 @@ mod records;
 pub(super) use bindings::BindingCache;
 pub(super) use records::RecordCache;
 
-use crate::domain::id::FileId;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The two caches of an engine.
+use crate::domain::id::FileId;
+use crate::domain::report::erasure::Era;
+
+/// The caches of an engine.
 #[derive(Debug)]
 pub(super) struct Caches {
     pub(super) records: RecordCache,
     pub(super) bindings: BindingCache,
+    /// The last committed era. Work that begins before this is raised belongs to the time before the erasure.
+    era: AtomicI64,
 }
 
-/// Changes of a transaction to rows that may be in memory.
+/// The changes of a transaction to rows that can be in memory.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     pub(super) files: Vec<FileId>,
     pub(super) bindings: bool,
+    /// The era that the transaction begins, if any.
+    pub(super) era: Era,
 }
 
-/// The changes whose COMMIT is under way; nothing of them is kept until this is dropped.
+/// Changes during their COMMIT. The changed rows are not cached until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Changing<'c> {
     _records: records::Changing<'c>,
@@ -34,10 +41,24 @@ pub(super) struct Changing<'c> {
 
 impl Caches {
     pub(super) fn new() -> Self {
-        Self { records: RecordCache::new(), bindings: BindingCache::new() }
+        Self {
+            records: RecordCache::new(),
+            bindings: BindingCache::new(),
+            era: AtomicI64::default(),
+        }
     }
 
-    /// Forgets what was touched. Call it before the COMMIT, and drop the result after it.
+    /// Returns the last era.
+    pub(super) fn era(&self) -> Era {
+        Era::from_number(self.era.load(Ordering::Acquire))
+    }
+
+    /// Accepts an era that was committed.
+    pub(super) fn learn(&self, era: Era) {
+        self.era.fetch_max(era.number(), Ordering::AcqRel);
+    }
+
+    /// Removes the changed rows from memory. Call it before the COMMIT, and drop the result after it.
     pub(super) fn changing(&self, touched: &Touched) -> Changing<'_> {
         Changing {
             _records: self.records.changing(&touched.files),
@@ -47,9 +68,10 @@ impl Caches {
 }
 
 impl Touched {
-    /// Adds what another part of the transaction has touched.
+    /// Adds the changes from another part of the transaction.
     pub(super) fn add(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
         self.bindings |= other.bindings;
+        self.era = self.era.max(other.era);
     }
 }

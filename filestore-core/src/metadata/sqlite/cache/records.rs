@@ -1,18 +1,19 @@
-//! Records by id, in memory, never stale.
+//! A cache of records by id. Never stale.
 //!
 //! # Purpose
-//! A download asks for its record first. From memory the answer costs no thread switch.
+//! A download first asks for its record. An answer from memory costs no thread switch.
 //!
 //! # Locking
-//! Look-ups touch the cache's own shard only. The hazard: a reader misses, reads the old
-//! row, the writer commits and removes the entry, and then the reader inserts the old row. So every
-//! id has an epoch (shared by all ids of its shard). A reader notes it *before* it reads the database,
-//! and inserts, under the epoch's lock, only if it is still the same. The writer makes the epoch odd
-//! and removes the entries *before* COMMIT, and makes it even again after it; nothing is inserted
-//! under an odd epoch. So a read after a commit, from memory or from the database, never sees
-//! the state before it, not even in the moment between COMMIT and the reply.
+//! Look-ups use only the cache's own shard. There is one hazard: a reader misses the cache and reads the old
+//! row. The writer then commits and removes the entry. The reader then inserts the old row.
 //!
-//! There is one writer, so at most one change is open at a time.
+//! To prevent this, every id has an epoch, shared by all ids of its shard. A reader notes it *before* it
+//! reads the database. The reader inserts only if the epoch is unchanged, under the epoch's lock. The writer
+//! makes the epoch odd and removes the entries *before* COMMIT, and makes it even again afterwards. No row is
+//! inserted under an odd epoch. A read after a commit, from memory or from the database, therefore never sees
+//! the state before it, even between COMMIT and the reply.
+//!
+//! The engine has one writer, so at most one change is open at a time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,30 +22,31 @@ use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::domain::file::record::FileRecord;
 use crate::domain::id::FileId;
-use crate::domain::record::FileRecord;
 
-/// Bytes of all records.
+/// The maximum size of all records, in bytes.
 const CAPACITY_BYTES: u64 = 64 << 20;
 
-/// Records at most; each weighs at least its share of the bytes.
+/// The maximum number of records. Each weighs at least its share of the bytes.
 const CAPACITY_RECORDS: u64 = 100_000;
 
-/// Epochs: enough that a change rarely spoils the insert of an unrelated record.
+/// The number of epochs. The number is so large that a change rarely prevents the insert of an unrelated
+/// record.
 const SHARDS: usize = 256;
 
-/// The records in memory, and the epochs that keep them from being stale.
+/// The cached records, and the epochs that prevent stale records.
 #[derive(Debug)]
 pub(in crate::metadata::sqlite) struct RecordCache {
     records: Cache<FileId, Arc<FileRecord>, ByBytes>,
     epochs: Box<[Mutex<u64>]>,
 }
 
-/// The epoch an id had before its row was read.
+/// The epoch of an id before its row was read.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::metadata::sqlite) struct Ticket(u64);
 
-/// Ids whose rows are being changed; nothing is inserted for them until this is dropped.
+/// Ids of rows in a running change. The records of these ids are not cached until this value is dropped.
 #[derive(Debug)]
 pub(in crate::metadata::sqlite) struct Changing<'c> {
     cache: &'c RecordCache,
@@ -60,23 +62,23 @@ impl RecordCache {
         }
     }
 
-    /// Returns the record, if it is in memory.
+    /// Returns the record if it is cached.
     pub(in crate::metadata::sqlite) fn get(&self, id: FileId) -> Option<Arc<FileRecord>> {
         self.records.get(&id)
     }
 
-    /// Returns the number of records in memory.
+    /// Returns the number of cached records.
     #[cfg(test)]
     pub(in crate::metadata::sqlite) fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Notes the epoch of `id`; to be called before its row is read.
+    /// Returns the epoch of `id`. Call it before its row is read.
     pub(in crate::metadata::sqlite) fn ticket(&self, id: FileId) -> Ticket {
         Ticket(*self.epochs[shard(id)].lock())
     }
 
-    /// Keeps `record`, unless its row may have changed since `ticket` was taken.
+    /// Caches `record`, unless its row may have changed since `ticket` was taken.
     pub(in crate::metadata::sqlite) fn insert(&self, ticket: Ticket, record: &Arc<FileRecord>) {
         let epoch = self.epochs[shard(record.file_id)].lock();
         if *epoch == ticket.0 && epoch.is_multiple_of(2) {
@@ -84,8 +86,8 @@ impl RecordCache {
         }
     }
 
-    /// Removes the records of `ids` and keeps them out until the result is dropped. Call it before
-    /// the COMMIT that changes their rows, and drop the result after it.
+    /// Removes the records of `ids` and does not cache them until the result is dropped. Call it before the
+    /// COMMIT that changes their rows, and drop the result after it.
     pub(in crate::metadata::sqlite) fn changing(&self, ids: &[FileId]) -> Changing<'_> {
         let shards: BTreeSet<usize> = ids.iter().copied().map(shard).collect();
         for &shard in &shards {
@@ -111,7 +113,7 @@ fn shard(id: FileId) -> usize {
     usize::try_from(random).expect("less than SHARDS")
 }
 
-/// Weighs a record by the bytes it takes in memory, roughly.
+/// Weighs a record by its approximate size in memory.
 #[derive(Debug, Clone)]
 struct ByBytes;
 

@@ -1,20 +1,24 @@
-//! Setting damaged rows right, where what is damaged follows from the rest of the row.
+//! Repairs damaged rows from the undamaged parts of the row.
 
+use async_trait::async_trait;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
-use crate::domain::clock::Timestamp;
+use crate::domain::error::Result;
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{BlobId, OrganizationId, SubSystem};
-use crate::domain::path::BlobKey;
-use crate::metadata::sqlite::damage::{self, PURGE_NEVER, SYNC_NEVER};
-use crate::metadata::sqlite::fault::Fault;
-use crate::metadata::sqlite::files::BY_ID;
-use crate::metadata::sqlite::row;
-use crate::metadata::sqlite::writer::WriteTx;
-use crate::metadata::{MendLocation, MendedRow, NamedBlob};
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::sqlite::SqliteMetadata;
+use crate::metadata::sqlite::session::fault::Fault;
+use crate::metadata::sqlite::session::writer::WriteTx;
+use crate::metadata::sqlite::tables::damage;
+use crate::metadata::sqlite::tables::damage::{PURGE_NEVER, SYNC_NEVER};
+use crate::metadata::sqlite::tables::files::BY_ID;
+use crate::metadata::sqlite::tables::row;
+use crate::metadata::{Mend, MendLocation, MendedRow, NamedBlob};
 
-/// A file that is no copy any more has its sync decided again.
+/// If a file is no longer a copy, its sync status is decided again.
 pub(super) const LOCATION: &str = "UPDATE files SET storage_location = ?4,
      sync_status = CASE WHEN ?4 = 'LOCAL' AND sync_status = 'SYNCED' THEN 'PENDING' ELSE sync_status END
      WHERE file_id = ?1 AND blob_key = ?2 AND storage_provider = ?3 AND purge_claimed = 0
@@ -27,7 +31,7 @@ const PUT_OWNER: &str = "UPDATE files SET organization_id = ?2, sub_system = ?3 
 
 const PUT_KEY: &str = "UPDATE files SET blob_key = ?2 WHERE file_id = ?1";
 
-/// The combinations that [`FileState::from_row`](crate::domain::lifecycle::FileState::from_row) refuses.
+/// The combinations that [`FileState::from_row`](crate::domain::file::lifecycle::FileState::from_row) refuses.
 const PUT_SYNC: &str = "UPDATE files SET sync_owner = NULL,
      sync_status = CASE WHEN status = 'READY' THEN 'PENDING' ELSE 'NONE' END
      WHERE file_id = ?1 AND ((status <> 'READY' AND sync_status <> 'NONE')
@@ -39,23 +43,61 @@ const PUT_DIMENSIONS: &str = "UPDATE files SET width = NULL, height = NULL WHERE
 
 const WHOLE_ROW: &str = "SELECT * FROM files WHERE file_id = ?1";
 
-pub(super) fn location(
-    tx: &mut WriteTx<'_>,
-    blob: &NamedBlob,
-    location: MendLocation,
-) -> Result<bool, Fault> {
-    let location = match location {
-        MendLocation::Local => "LOCAL",
-        MendLocation::Cloud => "CLOUD",
-    };
-    let params = params![row::id(blob.file_id), blob.key.as_str(), blob.holder.as_str(), location];
-    let changed = row::execute(tx.sql, LOCATION, params)?;
-    tx.touch(blob.file_id);
-    Ok(changed > 0)
+#[async_trait]
+impl Mend for SqliteMetadata {
+    async fn mend_location(&self, blob: &NamedBlob, location: MendLocation) -> Result<bool> {
+        let blob = blob.clone();
+        self.writer
+            .run("mending a location", move |tx| {
+                let location = match location {
+                    MendLocation::Local => "LOCAL",
+                    MendLocation::Cloud => "CLOUD",
+                };
+                let params = params![
+                    row::id(blob.file_id),
+                    blob.key.as_str(),
+                    blob.holder.as_str(),
+                    location
+                ];
+                let changed = row::execute(tx.sql, LOCATION, params)?;
+                tx.touch(blob.file_id);
+                Ok(changed > 0)
+            })
+            .await
+    }
+
+    async fn mend_file(&self, file_id: &str) -> Result<MendedRow> {
+        let file = file_id.to_owned();
+        let mended = self.writer.run("mending a record", move |tx| mend_row(tx, &file)).await?;
+
+        if mended != MendedRow::SetAside {
+            self.health.damaged.forget(|| format!("file {file_id}"));
+        }
+        Ok(mended)
+    }
+
+    async fn row_text(&self, file_id: &str) -> Result<Option<String>> {
+        let file = file_id.to_owned();
+        self.readers
+            .run("reading a row", move |sql| {
+                let mut statement = sql.prepare_cached(WHOLE_ROW)?;
+                let names: Vec<String> =
+                    statement.column_names().into_iter().map(str::to_owned).collect();
+                let mut rows = statement.query([&file])?;
+                let Some(row) = rows.next()? else { return Ok(None) };
+
+                let mut object = Map::new();
+                for (at, name) in names.into_iter().enumerate() {
+                    object.insert(name, json(row.get_ref(at)?));
+                }
+                Ok(Some(Value::Object(object).to_string()))
+            })
+            .await
+    }
 }
 
-/// Sets a row right, or sets it aside as it was.
-pub(super) fn file(tx: &mut WriteTx<'_>, file_id: &str) -> Result<MendedRow, Fault> {
+/// Repairs a row, or restores it and sets it aside.
+fn mend_row(tx: &mut WriteTx<'_>, file_id: &str) -> Result<MendedRow, Fault> {
     if is_sound(tx.sql, file_id)? {
         return Ok(MendedRow::Sound);
     }
@@ -90,7 +132,7 @@ fn is_sound(sql: &Connection, file_id: &str) -> Result<bool, Fault> {
     }
 }
 
-/// Writes what follows from the rest of the row; returns what that was.
+/// Writes the values that follow from the rest of the row. Returns their names.
 fn mend(sql: &Connection, file_id: &str) -> Result<Vec<&'static str>, Fault> {
     let mut changes = mend_names(sql, file_id)?;
     if row::execute(sql, PUT_SYNC, [file_id])? > 0 {
@@ -135,28 +177,12 @@ fn last_part(key: &str) -> Option<BlobId> {
     key.get(key.len().checked_sub(26)?..)?.parse().ok()
 }
 
-pub(super) fn row_text(sql: &Connection, file_id: &str) -> Result<Option<String>, Fault> {
-    let mut statement = sql.prepare_cached(WHOLE_ROW)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
-    let mut rows = statement.query([file_id])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-
-    let mut object = Map::new();
-    for (at, name) in names.into_iter().enumerate() {
-        object.insert(name, json(row.get_ref(at)?));
-    }
-    Ok(Some(Value::Object(object).to_string()))
-}
-
 fn json(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => number.into(),
         ValueRef::Real(number) => number.into(),
         ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
-        ValueRef::Blob(bytes) => {
-            let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-            hex.into()
-        }
+        ValueRef::Blob(bytes) => hex::encode(bytes).into(),
     }
 }

@@ -1,17 +1,20 @@
 //! The states and findings of checks.
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 
-use crate::domain::clock::Timestamp;
-use crate::domain::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
+use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::sqlite::fault::{Fault, Source};
-use crate::metadata::sqlite::row;
+use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::sqlite::SqliteMetadata;
+use crate::metadata::sqlite::session::fault::{Fault, Source};
+use crate::metadata::sqlite::tables::row;
 use crate::metadata::stored::rank;
-use crate::metadata::{CheckName, CheckRun, stored};
+use crate::metadata::{CheckName, CheckRun, Runs, stored};
 
-/// Findings that are stored of one check. More are counted only: a disk that lost everything must not
-/// fill the database.
+/// The maximum number of stored findings of a check. Further findings are only counted, so that a lost disk
+/// does not fill the database.
 const STORED: u64 = 100_000;
 
 pub(super) const RUN: &str =
@@ -38,10 +41,75 @@ pub(super) const FINDINGS: &str = "SELECT kind, place, name, file_id, detail, ou
 const COUNTS: &str = "SELECT kind, count(*), sum(outcome = 'repaired')
      FROM check_findings WHERE run = ?1 GROUP BY rank";
 
-pub(super) fn run(sql: &Connection, name: CheckName) -> Result<Option<CheckRun>, Fault> {
-    row::first(sql, RUN, [name.as_str()], |row| {
-        read(row, name).map_err(|source| Fault::Row { what: "the state of a check".into(), source })
-    })
+#[async_trait]
+impl Runs for SqliteMetadata {
+    async fn check_run(&self, name: CheckName) -> Result<Option<CheckRun>> {
+        self.readers
+            .run("reading a check's state", move |sql| {
+                row::first(sql, RUN, [name.as_str()], |row| {
+                    read(row, name).map_err(|source| Fault::Row {
+                        what: "the state of a check".into(),
+                        source,
+                    })
+                })
+            })
+            .await
+    }
+
+    async fn begin_check(&self, run: &CheckRun) -> Result<()> {
+        let run = run.clone();
+        self.writer
+            .run("beginning a check", move |tx| {
+                row::execute(tx.sql, FORGET, [run.name.as_str()])?;
+                put(tx.sql, &run)
+            })
+            .await
+    }
+
+    async fn save_check(&self, run: &CheckRun, found: Vec<Finding>) -> Result<(u64, u64)> {
+        let run = run.clone();
+        self.writer
+            .run("storing a check's state", move |tx| {
+                let mut run = run.clone();
+                for finding in &found {
+                    let before = outcome_before(tx.sql, run.name, finding)?;
+                    let is_repaired = matches!(finding.outcome, FindingOutcome::Repaired(_));
+
+                    run.found += u64::from(before.is_none());
+                    let was_repaired = before.as_deref() == Some("repaired");
+                    run.repaired += u64::from(is_repaired && !was_repaired);
+                    if before.is_some() || run.found <= STORED {
+                        put_finding(tx.sql, run.name, finding)?;
+                    }
+                }
+                put(tx.sql, &run)?;
+                Ok((run.found, run.repaired))
+            })
+            .await
+    }
+
+    async fn findings(&self, name: CheckName, limit: usize) -> Result<Vec<Finding>> {
+        self.readers
+            .run("listing findings", move |sql| {
+                row::collect(sql, FINDINGS, params![name.as_str(), row::limit(limit)], |row| {
+                    finding(row).map_err(|source| Fault::Row { what: "a finding".into(), source })
+                })
+            })
+            .await
+    }
+
+    async fn count_findings(&self, name: CheckName) -> Result<Vec<(FindingKind, u64, u64)>> {
+        self.readers
+            .run("counting findings", move |sql| {
+                row::collect(sql, COUNTS, [name.as_str()], |row| {
+                    let kind = row::parse(row, 0);
+                    let kind =
+                        kind.map_err(|source| Fault::Row { what: "a finding".into(), source })?;
+                    Ok((kind, row::count(row, 1)?, row::count(row, 2)?))
+                })
+            })
+            .await
+    }
 }
 
 fn read(row: &Row<'_>, name: CheckName) -> Result<CheckRun, Source> {
@@ -66,11 +134,6 @@ fn read(row: &Row<'_>, name: CheckName) -> Result<CheckRun, Source> {
     })
 }
 
-pub(super) fn begin(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
-    row::execute(sql, FORGET, [run.name.as_str()])?;
-    put(sql, run)
-}
-
 fn put(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
     let params = params![
         run.name.as_str(),
@@ -89,27 +152,6 @@ fn put(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
         stored::postponed_text(&run.postponed),
     ];
     row::execute(sql, PUT, params).map(drop)
-}
-
-pub(super) fn save(
-    sql: &Connection,
-    run: &CheckRun,
-    found: &[Finding],
-) -> Result<(u64, u64), Fault> {
-    let mut run = run.clone();
-    for finding in found {
-        let before = outcome_before(sql, run.name, finding)?;
-        let is_repaired = matches!(finding.outcome, FindingOutcome::Repaired(_));
-
-        run.found += u64::from(before.is_none());
-        let was_repaired = before.as_deref() == Some("repaired");
-        run.repaired += u64::from(is_repaired && !was_repaired);
-        if before.is_some() || run.found <= STORED {
-            put_finding(sql, run.name, finding)?;
-        }
-    }
-    put(sql, &run)?;
-    Ok((run.found, run.repaired))
 }
 
 fn outcome_before(
@@ -136,16 +178,6 @@ fn put_finding(sql: &Connection, name: CheckName, finding: &Finding) -> Result<(
     row::execute(sql, PUT_FINDING, params).map(drop)
 }
 
-pub(super) fn findings(
-    sql: &Connection,
-    name: CheckName,
-    limit: usize,
-) -> Result<Vec<Finding>, Fault> {
-    row::collect(sql, FINDINGS, params![name.as_str(), row::limit(limit)], |row| {
-        finding(row).map_err(|source| Fault::Row { what: "a finding".into(), source })
-    })
-}
-
 fn finding(row: &Row<'_>) -> Result<Finding, Source> {
     let file_id: Option<String> = row.get(3)?;
     let (place, name, detail): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(4)?);
@@ -154,15 +186,4 @@ fn finding(row: &Row<'_>) -> Result<Finding, Source> {
     finding.file_id = file_id.map(|id| id.parse()).transpose()?;
     finding.outcome = FindingOutcome::of(&row.get::<_, String>(5)?, row.get(6)?);
     Ok(finding)
-}
-
-pub(super) fn counts(
-    sql: &Connection,
-    name: CheckName,
-) -> Result<Vec<(FindingKind, u64, u64)>, Fault> {
-    row::collect(sql, COUNTS, [name.as_str()], |row| {
-        let kind = row::parse(row, 0);
-        let kind = kind.map_err(|source| Fault::Row { what: "a finding".into(), source })?;
-        Ok((kind, row::count(row, 1)?, row::count(row, 2)?))
-    })
 }

@@ -3,15 +3,15 @@
 use std::os::unix::fs::FileExt;
 
 use super::*;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::ErrorKind;
-use crate::domain::scope::Scope;
 use crate::metadata::Updated;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready, uploaded};
 use crate::metadata::prelude::*;
 
 async fn limit_pages(metadata: &SqliteMetadata, pages: &str) {
     let sql = format!("PRAGMA max_page_count = {pages}");
-    let limit = move |tx: &mut super::super::writer::WriteTx<'_>| {
+    let limit = move |tx: &mut crate::metadata::sqlite::session::writer::WriteTx<'_>| {
         Ok(tx.sql.query_row(&sql, [], |row| row.get::<_, i64>(0))?)
     };
     metadata.writer.run("test", limit).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_corrupt_file_is_an_error_and_poisons() {
     // All but the first page, which holds the header, and the schema's.
     let raw = std::fs::OpenOptions::new().write(true).open(file(&directory)).unwrap();
     let pages = raw.metadata().unwrap().len() / 4096;
-    let schema_pages = 60;
+    let schema_pages = 66;
 
     assert!(pages > schema_pages + 20);
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::super::cache::RecordCache;
 use super::*;
-use crate::domain::scope::Scope;
+use crate::domain::access::scope::Scope;
 use crate::metadata::Updated;
 use crate::metadata::contract::{at, temp};
 use crate::metadata::contract::{change, get, put, ready, replaced};

@@ -2,19 +2,20 @@
 
 use std::path::PathBuf;
 
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::SqliteMetadata;
 use crate::domain::config::Durability;
+use crate::metadata::contract::damage::Vandal;
 
 mod opening;
 mod plans;
 mod groups;
 mod faults;
-mod damage;
 mod memory;
 mod contract {
-    crate::metadata::contract::contract_tests!(crate::metadata::sqlite::tests::fresh);
+    crate::metadata::contract::contract_tests!([cfg(test)] crate::metadata::sqlite::tests::fresh);
 }
 
 /// An empty database in a directory of its own. Not flushed: these tests do not cut the power.
@@ -30,4 +31,18 @@ fn open(directory: &TempDir) -> SqliteMetadata {
 
 pub(super) fn file(directory: &TempDir) -> PathBuf {
     directory.path().join("metadata.db")
+}
+
+impl Vandal for TempDir {
+    fn run(&self, statement: &str) {
+        let connection = Connection::open(file(self)).unwrap();
+        connection.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();
+        assert_eq!(connection.execute(statement, []).unwrap(), 1);
+    }
+
+    fn count(&self, rows: &str) -> i64 {
+        let connection = Connection::open(file(self)).unwrap();
+        let query = format!("SELECT count(*) FROM {rows}");
+        connection.query_row(&query, [], |row| row.get(0)).unwrap()
+    }
 }

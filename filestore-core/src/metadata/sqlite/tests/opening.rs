@@ -5,14 +5,14 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::super::schema::MIGRATIONS;
 use super::*;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::ErrorKind;
+use crate::domain::file::listing::ListFilter;
 use crate::domain::id::StoreId;
-use crate::domain::listing::ListFilter;
-use crate::domain::scope::Scope;
 use crate::metadata::contract::{at, get, put, ready};
 use crate::metadata::prelude::*;
+use crate::metadata::sqlite::session::schema::MIGRATIONS;
 
 /// Makes a database file by `sql` and tries to open it.
 fn refusal(sql: &str) -> (ErrorKind, String) {
@@ -34,7 +34,7 @@ fn a_newer_schema_is_refused_untouched() {
     assert_eq!(kind, ErrorKind::Unusable);
     assert_eq!(
         message,
-        "the database was written by a newer version of this program: it knows schema 6, the file has 99"
+        "the database was written by a newer version of this program: it knows schema 8, the file has 99"
     );
 }
 

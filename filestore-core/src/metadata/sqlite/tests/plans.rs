@@ -2,49 +2,30 @@
 
 use rusqlite::{Connection, Statement, StatementStatus};
 
-use super::super::{
-    backlog, bindings, damage, dropped, files, holdings, holds, idempotency, inspection, intents,
-    keys, listing, purge, receipts, settings, signing, sync, terms, waits,
-};
+use super::super::inspection;
 use super::*;
-use crate::domain::listing::ListFilter;
+use crate::domain::file::record::FileRecord;
+use crate::domain::file::status::Status;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::FileRecord;
-use crate::domain::status::{PurgeStatus, Status};
-use crate::metadata::contract::{at, lease, put, put_deleted, ready};
-use crate::metadata::paging::Index;
+use crate::metadata::DueFiles;
+use crate::metadata::contract::{self, at, lease, organization, put, put_deleted, ready};
 use crate::metadata::prelude::*;
+use crate::metadata::sqlite::session::store_id;
+use crate::metadata::sqlite::tables::{
+    bindings, damage, file_writes, files, holdings, idempotency, keys, listing, organizations,
+    signing, terms, usage,
+};
+use crate::metadata::sqlite::work::{
+    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
+};
 
 /// Every listing statement.
 fn listings() -> Vec<String> {
-    let mut queries = Vec::new();
-    for organization in [false, true] {
-        for sub_system in [None, Some("a".parse().unwrap())] {
-            for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
-                for status in Status::ALL {
-                    let filter = ListFilter {
-                        sub_system: sub_system.clone(),
-                        purge_status,
-                        ..ListFilter::default()
-                    };
-                    for &index in indexes(organization) {
-                        queries.push(listing::query(index, organization, &filter, *status));
-                    }
-                }
-            }
-        }
-    }
-
-    queries
-}
-
-/// The indexes that answer listings of one organization, or of all.
-fn indexes(in_one_organization: bool) -> &'static [Index] {
-    if in_one_organization {
-        &[Index::Plain, Index::Type, Index::Term, Index::Names, Index::Name]
-    } else {
-        &[Index::Plain]
-    }
+    let all = contract::plans::listings().into_iter();
+    all.flat_map(|(filter, index, is_within_one)| {
+        Status::ALL.iter().map(move |status| listing::query(index, is_within_one, &filter, *status))
+    })
+    .collect()
 }
 
 fn plan(sql: &Connection, query: &str) -> Vec<String> {
@@ -63,10 +44,12 @@ fn statements() -> impl Iterator<Item = &'static str> {
         files::BY_ID,
         files::IS_OWNED,
         files::LOCAL_KEY,
-        files::STORED_BYTES,
-        files::USAGE,
-        files::EXPECTED,
-        files::UPDATE,
+        usage::STORED_BYTES,
+        usage::USAGE,
+        usage::STANDINGS,
+        organizations::SUB_SYSTEMS,
+        file_writes::EXPECTED,
+        file_writes::UPDATE,
         files::NOTE_THUMBHASH,
         idempotency::GET,
         idempotency::TAKEN,
@@ -83,28 +66,35 @@ fn statements() -> impl Iterator<Item = &'static str> {
         holds::RENEW,
         holds::NARROW,
         holds::RELEASE,
-        purge::EXPIRE,
-        purge::UNCLAIMED,
-        purge::UNCLAIMED_BEHIND,
-        purge::CLAIMED,
-        purge::CLAIM,
-        purge::FINISH,
-        purge::FAIL,
-        purge::CLEAR_LEASES,
-        purge::EXPIRED,
-        purge::ANY_EXPIRED,
-        purge::ANY_UNCLAIMED,
-        purge::ANY_UNCLAIMED_BEHIND,
-        purge::ANY_CLAIMED,
-        purge::AWAIT,
-        purge::GO_ON,
-        purge::RENEW,
-        purge::RELEASE,
-        purge::END_WAITS,
-        purge::NEXT_UNCLAIMED,
-        purge::NEXT_CLAIMED,
-        purge::COUNT_UNCLAIMED,
-        purge::COUNT_CLAIMED,
+        purges::EXPIRE,
+        purges::EXPIRE_OF,
+        purges::UNCLAIMED,
+        purges::UNCLAIMED_OF,
+        purges::CLAIMED_OF,
+        purges::ANY_OF,
+        purges::ANY_DELETED,
+        backlog::ALL_OF,
+        backlog::EXPIRED_OF,
+        purges::UNCLAIMED_BEHIND,
+        purges::CLAIMED,
+        purges::CLAIM,
+        purges::FINISH,
+        purges::FAIL,
+        leases::CLEAR_PURGES,
+        backlog::EXPIRED,
+        purges::ANY_EXPIRED,
+        purges::ANY_UNCLAIMED,
+        purges::ANY_UNCLAIMED_BEHIND,
+        purges::ANY_CLAIMED,
+        purges::AWAIT,
+        dropped::GO_ON,
+        leases::RENEW_PURGES,
+        leases::RELEASE_PURGES,
+        leases::END_WAITS_OF_PURGES,
+        backlog::NEXT_UNCLAIMED,
+        backlog::NEXT_CLAIMED,
+        backlog::COUNT_UNCLAIMED,
+        backlog::COUNT_CLAIMED,
         backlog::UNCLAIMED,
         backlog::CLAIMED,
         backlog::NEXT_DROPPED,
@@ -112,14 +102,14 @@ fn statements() -> impl Iterator<Item = &'static str> {
         backlog::PENDING,
         backlog::SYNCING,
         dropped::DUE,
-        dropped::COUNT_DUE,
+        backlog::COUNT_DUE,
         dropped::OF_FILE,
         dropped::FORGET_FILE,
         dropped::FINISH,
         dropped::NOTE_ABSENCE,
         dropped::HASTEN,
         dropped::FILE,
-        dropped::END_WAITS,
+        leases::END_WAITS_OF_BLOBS,
         dropped::FAIL,
         receipts::PUT,
         receipts::KEEP,
@@ -131,35 +121,35 @@ fn statements() -> impl Iterator<Item = &'static str> {
         receipts::FORGET,
         receipts::FORGET_BLOBS,
         receipts::SPARE_BLOBS,
-        sync::NEXT_PAIR,
-        sync::WAITING,
-        sync::SETTLE,
-        sync::COUNTS,
-        sync::DUE,
-        sync::OVERDUE,
-        sync::RELEASE,
-        sync::CLAIM,
-        sync::CLAIMED,
-        sync::OWNED,
-        sync::RENEW,
-        sync::FAIL,
-        sync::END_WAITS,
-        sync::ENQUEUE,
-        sync::ENQUEUE_TO,
+        destinations::NEXT_PAIR,
+        syncs::WAITING,
+        syncs::SETTLE,
+        syncs::COUNTS,
+        syncs::DUE,
+        syncs::OVERDUE,
+        syncs::RELEASE,
+        syncs::CLAIM,
+        syncs::CLAIMED,
+        leases::OWNED_SYNCS,
+        leases::RENEW_SYNCS,
+        syncs::FAIL,
+        leases::END_WAITS_OF_SYNCS,
+        syncs::ENQUEUE,
+        syncs::ENQUEUE_TO,
         damage::PURGE_NEVER,
         damage::SYNC_NEVER,
-        sync::FAILED,
+        syncs::FAILED,
         holdings::ELSEWHERE,
         intents::STANDS,
         intents::END,
         intents::HAND_OVER,
         intents::RENEW,
         intents::OLD,
-        settings::ONE,
+        store_id::ONE,
         signing::REVOKE,
         signing::IS_USED,
         signing::FORGET_USED,
-        files::MOVE,
+        file_writes::MOVE,
         terms::FORGET,
     ];
     fixed.into_iter().chain(inspection::QUERIES.iter().copied())
@@ -209,12 +199,15 @@ async fn no_statement_is_prepared_anew_for_other_values() {
 /// Steps that the statements of a claim have taken on a connection since the last look.
 fn steps(sql: &Connection) -> i32 {
     let claims = [
-        purge::UNCLAIMED,
-        purge::UNCLAIMED_BEHIND,
-        purge::ANY_UNCLAIMED,
-        purge::ANY_UNCLAIMED_BEHIND,
-        purge::CLAIMED,
-        purge::ANY_CLAIMED,
+        purges::UNCLAIMED,
+        purges::UNCLAIMED_BEHIND,
+        purges::ANY_UNCLAIMED,
+        purges::ANY_UNCLAIMED_BEHIND,
+        purges::CLAIMED,
+        purges::ANY_CLAIMED,
+        purges::UNCLAIMED_OF,
+        purges::CLAIMED_OF,
+        purges::ANY_OF,
     ];
     let taken = claims
         .map(|query| sql.prepare_cached(query).unwrap().reset_status(StatementStatus::VmStep));
@@ -244,8 +237,8 @@ async fn a_start_does_not_pass_the_files_that_are_pending_and_wait_for_nothing()
     multiply(&directory, &put(&metadata, ready("acme")).await);
 
     let capping = metadata.writer.run("test", |tx| {
-        waits::cap(tx.sql, at(500), at(700))?;
-        let taken = tx.sql.prepare_cached(waits::SYNCS)?.reset_status(StatementStatus::VmStep);
+        leases::cap(tx.sql, at(500), at(700))?;
+        let taken = tx.sql.prepare_cached(leases::CAP_SYNCS)?.reset_status(StatementStatus::VmStep);
         Ok(taken)
     });
     let steps = capping.await.unwrap();
@@ -258,14 +251,37 @@ async fn the_pairs_that_wait_are_told_without_passing_their_files() {
     multiply(&directory, &put(&metadata, ready("acme")).await);
 
     let telling = metadata.readers.run("test", |sql| {
-        let (organization, holder) = sync::next_pair(sql, "", "")?.expect("files wait");
-        let next = sync::next_pair(sql, organization.as_str(), holder.as_str())?;
-        let taken = sql.prepare_cached(sync::NEXT_PAIR)?.reset_status(StatementStatus::VmStep);
+        let (organization, holder) = destinations::next_pair(sql, "", "")?.expect("files wait");
+        let next = destinations::next_pair(sql, organization.as_str(), holder.as_str())?;
+        let taken =
+            sql.prepare_cached(destinations::NEXT_PAIR)?.reset_status(StatementStatus::VmStep);
         Ok((next, taken))
     });
     let (next, steps) = telling.await.unwrap();
     assert_eq!(next, None);
     assert!((1..100).contains(&steps), "{steps} steps past 3001 pending files");
+}
+
+#[tokio::test]
+async fn a_claim_of_one_organization_does_not_pass_the_deleted_files_of_others() {
+    let (metadata, directory) = fresh();
+    let foreign = put_deleted(&metadata, ready("acme"), at(0)).await;
+    multiply(&directory, &foreign);
+    let own = put_deleted(&metadata, ready("7"), at(1)).await;
+
+    let claiming = metadata.writer.run("test", |tx| {
+        steps(tx.sql);
+        let (local, lease) = (ProviderCode::local(), lease("run", at(2), at(10)));
+        let seven = organization("7");
+        let due = DueFiles { marked_before: at(2), organization: Some(&seven) };
+        assert!(purges::is_any_due(tx.sql, &local, due, at(2))?);
+        let claims = purges::claim(tx.sql, lease, &local, due, 100)?;
+        Ok((claims, steps(tx.sql)))
+    });
+    let (claims, steps) = claiming.await.unwrap();
+    let claimed: Vec<_> = claims.into_iter().map(|claim| claim.record.file_id).collect();
+    assert_eq!(claimed, [own.file_id]);
+    assert!((1..1000).contains(&steps), "{steps} steps past 3001 files of another organization");
 }
 
 #[tokio::test]
@@ -280,8 +296,9 @@ async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
     let claiming = metadata.writer.run("test", |tx| {
         steps(tx.sql);
         let (local, lease) = (ProviderCode::local(), lease("run", at(2), at(10)));
-        assert!(purge::is_any_due(tx.sql, &local, at(2), at(2))?);
-        let claims = purge::claim(tx.sql, lease, &local, at(2), 100)?;
+        let due = DueFiles::marked_before(at(2));
+        assert!(purges::is_any_due(tx.sql, &local, due, at(2))?);
+        let claims = purges::claim(tx.sql, lease, &local, due, 100)?;
         Ok((claims, steps(tx.sql)))
     });
     let (claims, steps) = claiming.await.unwrap();
@@ -303,6 +320,8 @@ async fn every_column_of_a_listings_index_narrows_it() {
         let bounds = if query.contains("file_terms") {
             assert!(rest[0].starts_with("SEARCH files USING") && rest[0].ends_with("(file_id=?)"));
             "term=? AND is_deleted=? AND in_status=? AND of_file>? AND of_file<?)"
+        } else if query.contains("sync_status = '") {
+            "sync_status=? AND file_id>? AND file_id<?)"
         } else if query.contains("original_name = :name") {
             "purge_status=? AND status=? AND original_name=? AND file_id<?)"
         } else if query.contains("original_name >= :from") {
@@ -319,6 +338,8 @@ async fn every_column_of_a_listings_index_narrows_it() {
         assert!(step.ends_with(bounds), "{step}: {query}");
         let narrowed = step.contains("organization_id=?") || step.contains("of_organization=?");
         assert_eq!(narrowed, query.contains(":organization"), "{step}");
-        assert_eq!(step.contains("sub_system=?"), query.contains(":sub_system"), "{step}");
+        // The indexes of sync statuses have few rows, and no sub-system.
+        let has_sub_system = !step.contains("files_by_sync") && query.contains(":sub_system");
+        assert_eq!(step.contains("sub_system=?"), has_sub_system, "{step}");
     }
 }

@@ -1,4 +1,4 @@
-//! Contents at a provider: looked for, taken, read.
+//! Finds, stores and reads contents at a provider.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use tokio::sync::OnceCell;
 
 use super::names::{ContentName, DAMAGED, shard};
 use super::{BackupBucket, Run};
-use crate::domain::backup::BlobProblem;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::path::BlobKey;
+use crate::domain::file::path::BlobKey;
+use crate::domain::report::backup::BlobProblem;
 use crate::storage::backup::blocking;
+use crate::storage::backup::content::{OnDisk, Stored, Wanted};
 use crate::storage::backup::copy::Copying;
-use crate::storage::backup::destination::{OnDisk, Stored, Wanted};
-use crate::storage::backup::directory::{BACKING_UP, READING};
+use crate::storage::backup::files::{BACKING_UP, READING};
 use crate::storage::backup::opened::{Opened, pieces};
 use crate::storage::backup::restored::RestoredDirectory;
 use crate::storage::{ByteStream, LocalStore};
 use crate::tasks::step::{Step, reached};
 
-/// Contents of a batch that are dealt with at once.
+/// The number of contents in a batch that are processed in parallel.
 const AT_ONCE: usize = 4;
 
-/// Directories whose listings are kept: contents come in the order of their digests, several batches at once.
+/// The number of cached listings. Contents arrive in the order of their digests, several batches at once.
 const SHARDS_KEPT: usize = 16;
 
-/// The listings of directories of contents, each made once while it is needed.
+/// The listings of content directories. Each is made once while it is needed.
 #[derive(Default)]
 pub(super) struct Shards(Mutex<VecDeque<(u8, Listing)>>);
 
 type Listing = Arc<OnceCell<Vec<Listed>>>;
 
-/// A content that was listed.
+/// A content in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) name: ContentName,
@@ -55,7 +55,7 @@ impl Shards {
     }
 }
 
-/// Does something with each of a batch, several at a time; the outcomes are in the order of the batch.
+/// Runs `work` on each element of a batch, several in parallel. Results have the order of the batch.
 pub(super) async fn each<T, U, F>(batch: Vec<T>, work: impl FnMut(T) -> F + Send) -> Result<Vec<U>>
 where
     T: Send,
@@ -66,7 +66,7 @@ where
 }
 
 impl BackupBucket {
-    /// Lists the contents whose digests begin with a byte, in their order.
+    /// Lists the contents with this first byte of the digest, in order.
     pub(super) async fn list_shard(&self, first: u8) -> Result<Vec<Listed>> {
         let listed = self.cloud.list_objects(&shard(first)).await?;
         let named = listed.into_iter().filter_map(|object| {
@@ -76,7 +76,7 @@ impl BackupBucket {
         Ok(named.collect())
     }
 
-    /// Returns the contents that were found to have other bytes.
+    /// Returns the contents that are marked as damaged.
     pub(super) async fn damaged<'a>(
         &self,
         run: &'a Run,
@@ -90,7 +90,7 @@ impl BackupBucket {
             .await
     }
 
-    /// Lists what there is of a digest and counts.
+    /// Lists the valid contents with this digest.
     async fn all_of(&self, run: &Run, sha256: [u8; 32]) -> Result<Vec<Listed>> {
         let listing = run.shards.of(sha256[0]);
         let listed = listing.get_or_try_init(|| self.list_shard(sha256[0])).await?;
@@ -101,8 +101,8 @@ impl BackupBucket {
         Ok(alike.filter(|listed| !damaged.contains(&listed.name)).copied().collect())
     }
 
-    /// Looks for a content that counts: the one that the newest finished snapshot has, by its size alone;
-    /// else one that is read now.
+    /// Looks for a valid content. If the newest finished snapshot names it, compares only its size. Otherwise
+    /// reads it now.
     pub(super) async fn find_one(&self, run: &Run, wanted: Wanted) -> Result<Option<Stored>> {
         let expected = wanted.expected;
         let mut alike = self.all_of(run, expected.sha256.0).await?;
@@ -122,7 +122,7 @@ impl BackupBucket {
         Ok(None)
     }
 
-    /// Takes a content from the first of its keys that has it.
+    /// Takes a content from the first of its keys that exists.
     pub(super) async fn take_file(
         &self,
         run: &Run,
@@ -147,7 +147,7 @@ impl BackupBucket {
         Ok(Err(problem))
     }
 
-    /// Stores a content under the name of this run. `None` if its bytes are others.
+    /// Stores a content under the name of this run. `None` if the bytes do not match.
     pub(super) async fn put_content(
         &self,
         run: &Run,
@@ -166,8 +166,8 @@ impl BackupBucket {
         }
     }
 
-    /// Opens a content: as its snapshot has it, or stored by another run where that is missing, or was found
-    /// to be damaged.
+    /// Opens the content that the snapshot names. If this content is missing or damaged, opens the same
+    /// content from another run.
     pub(super) async fn open_content(&self, run: &Run, content: Stored) -> Result<Option<Opened>> {
         if let Some(name) = ContentName::of(content) {
             let is_damaged = self.damaged(run).await?.lock().contains(&name);
@@ -182,7 +182,7 @@ impl BackupBucket {
         }
     }
 
-    /// Returns the name of what [`open_content`](Self::open_content) opens.
+    /// Returns the name of the object that [`open_content`](Self::open_content) opens.
     pub(super) async fn name_of(&self, run: &Run, content: Stored) -> Result<Option<ContentName>> {
         if let Some(name) = ContentName::of(content) {
             let is_damaged = self.damaged(run).await?.lock().contains(&name);
@@ -194,7 +194,7 @@ impl BackupBucket {
         Ok(others.first().map(|other| other.name))
     }
 
-    /// Opens an object by the size that it has, so that one that was cut is found to be wrong.
+    /// Opens an object with its actual size, so that a truncated object is detected.
     pub(super) async fn open_named(&self, name: ContentName) -> Result<Option<Opened>> {
         let object = name.object();
         let Some(size_bytes) = self.cloud.object_size(&object).await? else { return Ok(None) };
@@ -233,7 +233,7 @@ impl BackupBucket {
     }
 }
 
-/// Takes a file that cannot be read to its end for one of other bytes.
+/// Treats a file that cannot be read to its end as a file with wrong bytes.
 fn readable(bytes: ByteStream, expected: Copying) -> ByteStream {
     let unreadable = move |error: Error| {
         tracing::error!(error = %error.chain(), sha256 = %expected.sha256, "a file cannot be read into a snapshot");

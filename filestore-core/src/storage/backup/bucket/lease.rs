@@ -1,25 +1,27 @@
-//! The runs that work on a provider's snapshots, as they tell each other.
+//! Leases: runs that work on a provider's snapshots announce themselves to each other.
 //!
 //! # Locking
-//! A provider has no lock that ends with a process. So a run stores an object before it begins, its *beat*,
-//! stores another in its place again and again, and lists those of the others: what is not renewed for
-//! [`LEASE`] belongs to a run that is over. Ages are differences of the provider's own times, so that the
-//! clocks of machines do not matter. Who stores first and lists afterwards misses nobody who does the same;
-//! this needs a provider whose listings show what was stored before, as those of S3, Azure and GCS do.
+//! A provider has no lock that ends with a process. A run therefore stores an object before it begins, its
+//! *beat*, and regularly replaces it with a new beat. It also lists the beats of other runs. If a beat is not
+//! renewed for [`LEASE`], its run has ended. Ages are differences of the provider's own times, so the clocks
+//! of machines do not matter.
 //!
-//! Runs that make or read snapshots go on beside each other. A prune goes on alone.
+//! Each run first stores its beat and then lists the others, so two runs cannot miss each other. For this,
+//! listings of the provider must show all earlier writes. S3, Azure and GCS guarantee it.
+//!
+//! Runs that create or read snapshots can run at the same time. A prune runs alone.
 //!
 //! # Crash safety
-//! A run that is taken for dead may only sleep, and wake up. What it does then harms nothing:
-//! - One that makes a snapshot is *revoked* before a prune goes on: its manifest does not count, also if it
-//!   comes late. It looks for that note after its manifest, and fails.
-//! - One that prunes removes nothing that any later run counts on: contents are named by the run that stored
-//!   them, so what is stored anew has another name, and what the newest snapshot names is never on its list.
-//!   What it may have on its list are contents of runs that broke off. So while the beat of a prune is there
-//!   that was not ended, or for a day, no run counts on such contents.
+//! A run that is considered dead might only be suspended, and continue later. It cannot do harm then:
+//! - A run that creates a snapshot is *revoked* before a prune continues. Its manifest does not count, even
+//!   if it arrives later. The run looks for the revocation after it has written its manifest, and fails.
+//! - A prune removes no content that a later run uses. Names of contents include the run that stored them, so
+//!   a content that is stored again has another name. Contents of the newest snapshot are never on the
+//!   prune's list. The list can contain contents of interrupted runs. While an unfinished prune has a beat,
+//!   but for at most a day, no run uses such contents.
 //!
-//! The process that has a store's data directory knows that every other run of that store is over, and
-//! need not wait.
+//! The process with a store's data directory knows that all other runs of this store have ended, and does not
+//! wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,36 +34,36 @@ use tokio::time::{Instant, sleep};
 
 use super::names::{BeatName, Part, RUNS};
 use super::{RunClaim, RunKind};
-use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{SnapshotId, StoreId};
+use crate::domain::time::clock::{Clock, Timestamp};
 use crate::storage::Cloud;
 use crate::tasks;
 use crate::tasks::step::{Step, reached};
 
-/// Age of a beat from which its run is taken for dead.
+/// The age of a beat at which its run is considered dead.
 pub(super) const LEASE: Duration = Duration::from_mins(10);
 
-/// Age of a beat from which a run does not count on it any more.
+/// The age of a beat at which its own run stops relying on it.
 const COUNTED_ON: Duration = Duration::from_mins(5);
 
-/// Pause between two beats, and after one that failed.
+/// The pause between two beats, also after a failed beat.
 const PAUSE: Duration = Duration::from_mins(3);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(20);
 
-/// Time after which a prune that was never ended can remove nothing any more.
+/// The time after which an unfinished prune can no longer remove contents.
 pub(super) const LATE_REMOVALS: Duration = Duration::from_hours(24);
 
 /// The runs of this process.
 static OWN: Mutex<BTreeSet<SnapshotId>> = Mutex::new(BTreeSet::new());
 
-/// The lease of a run, until it is dropped.
+/// The lease of a run. Dropping it ends the lease.
 pub(super) struct Lease {
     held: Arc<Held>,
     renewing: Option<AbortHandle>,
-    /// True if contents of runs that broke off may be counted on.
+    /// True if the run can use contents of interrupted runs.
     pub(super) may_adopt: bool,
-    /// The time of the provider when the lease was taken, where it tells that.
+    /// The provider's time when the lease was taken, if the provider tells it.
     pub(super) taken_at: Option<Timestamp>,
 }
 
@@ -71,22 +73,22 @@ struct Held {
     beat: tokio::sync::Mutex<Beat>,
 }
 
-/// The last beat that was stored.
+/// The last stored beat.
 struct Beat {
-    /// `None` once the lease has ended.
+    /// The name. `None` after the lease has ended.
     name: Option<BeatName>,
-    /// The time before it was sent, by a clock that never leaps and by one that goes on in a sleep.
+    /// The time before sending, by a clock that never jumps, and by a clock that continues during suspension.
     sent_at: (Instant, Timestamp),
 }
 
-/// Another run, by its last beat.
+/// Another run, with its last beat.
 struct Other {
     beats: Vec<BeatName>,
     modified_at: Option<Timestamp>,
 }
 
 impl Lease {
-    /// Takes the lease of a run. `Locked` while another run excludes this one.
+    /// Takes the lease of a run. `Locked` while another run excludes this run.
     pub(super) async fn take(cloud: &Cloud, claim: RunClaim) -> Result<Self> {
         let name = BeatName { run: claim.id, kind: claim.kind, store: claim.store, number: 0 };
         let beat = tokio::sync::Mutex::new(Beat::sent(name));
@@ -106,7 +108,7 @@ impl Lease {
         met.map(|()| lease)
     }
 
-    /// Makes sure that no other run may have taken this one for dead.
+    /// Checks that no other run can consider this run dead.
     pub(super) async fn confirm(&self) -> Result<()> {
         let beat = self.held.beat.lock().await;
         let is_there = match beat.name {
@@ -130,8 +132,8 @@ impl Lease {
         self.renewing.iter().for_each(AbortHandle::abort);
     }
 
-    /// Looks at the other runs: refuses to go on beside one that excludes this one, and takes note of those
-    /// that are over.
+    /// Checks the other runs. Returns an error if one of them excludes this run. Records runs that have
+    /// ended.
     async fn meet_others(&mut self, claim: RunClaim) -> Result<()> {
         let (own, others) = self.held.list().await?;
         self.taken_at = own;
@@ -163,7 +165,7 @@ impl Lease {
         };
         let left = LEASE.saturating_sub(age.unwrap_or_default()).as_secs().div_ceil(60);
         let message = format!(
-            "{what} at the provider {}; if that process has ended, try again in {left} minutes",
+            "{what} at the provider {}. If that process has ended, try again in {left} minutes",
             self.held.cloud.code()
         );
         Error::new(ErrorKind::Locked, message)
@@ -199,8 +201,8 @@ impl Held {
         self.cloud.put_text(&name.object(), "a run is under way\n".to_owned()).await
     }
 
-    /// Stores the next beat, then removes the one before; false once the lease has ended, or another run has
-    /// taken this one for dead, and must not be told otherwise.
+    /// Stores the next beat, and then removes the previous beat. Returns false if the lease has ended, or if
+    /// another run considers this run dead.
     async fn renew(&self) -> Result<bool> {
         let mut beat = self.beat.lock().await;
         let Some(last) = beat.name else { return Ok(false) };
@@ -231,7 +233,7 @@ impl Held {
         }
     }
 
-    /// Removes the last beat, and so ends the lease.
+    /// Removes the last beat, which ends the lease.
     async fn end(&self) {
         let Some(name) = self.beat.lock().await.name.take() else { return };
         if let Err(error) = self.cloud.remove_object(&name.object()).await {
@@ -239,7 +241,7 @@ impl Held {
         }
     }
 
-    /// Lists the other runs, beside the provider's time of the own beat.
+    /// Lists the other runs, and the provider's time of this run's beat.
     async fn list(&self) -> Result<(Option<Timestamp>, BTreeMap<SnapshotId, Other>)> {
         let (mut own, mut is_there) = (None, false);
         let mut others = BTreeMap::new();
@@ -258,7 +260,7 @@ impl Held {
 
         if !is_there {
             let message = format!(
-                "the provider {} does not list what was just stored: runs cannot be kept apart there",
+                "the provider {} does not list a new object at once, so it cannot keep concurrent runs apart",
                 self.cloud.code()
             );
             return Err(Error::new(ErrorKind::ProviderUnavailable, message));
@@ -266,7 +268,7 @@ impl Held {
         Ok((own, others))
     }
 
-    /// Takes note of a run's end: whatever it may still do does not count.
+    /// Records the end of a run. Later actions of the run do not count.
     async fn bury(&self, run: SnapshotId, other: &Other) -> Result<()> {
         let may_finish = other.beats[0].kind == RunKind::Create
             && self.cloud.object_size(&Part::Manifest.object(run)).await?.is_none();
@@ -281,14 +283,14 @@ impl Held {
 }
 
 impl Other {
-    /// Returns the time for which the run has given no sign, where the provider tells times.
+    /// Returns the time since the run's last beat, if the provider tells times.
     fn age(&self, now: Option<Timestamp>) -> Option<Duration> {
         let millis = now?.as_millis().saturating_sub(self.modified_at?.as_millis());
         Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
     }
 
-    /// Tells whether the run made a snapshot of a store whose data directory this process has, and is not
-    /// one of this process.
+    /// Returns true if the run created a snapshot of a store whose data directory this process has, and does
+    /// not belong to this process.
     fn is_of_a_dead_process(&self, store: Option<StoreId>) -> bool {
         let beat = self.beats[0];
         let is_of_the_store = store.is_some() && beat.store == store;

@@ -1,23 +1,23 @@
-//! The identity of a provider's snapshots: an object with the format of what lies beside it, and an id.
+//! The identity of a provider's snapshots: an object with the version of the format and an id.
 //!
-//! Two buckets that are configured under one code in turn are told apart by it, as two disks are that are
-//! mounted at one path.
+//! The id distinguishes two buckets that are configured under the same code in turn, like two disks at one
+//! mount point.
 
 use super::BackupBucket;
 use super::names::{MARKER, SNAPSHOTS};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::DestinationId;
+use crate::domain::time::clock::Timestamp;
 use crate::storage::Cloud;
 
 /// The first line.
 const FORMAT: &str = "format 1";
 
-/// The most bytes of a marker that is none.
+/// The maximum size of a marker, in bytes.
 const MARKER_BYTES: u64 = 4096;
 
 impl BackupBucket {
-    /// Opens a provider that has snapshots, or had. `Unusable` for any other.
+    /// Opens a provider that contains, or contained, snapshots. `Unusable` for any other provider.
     pub async fn open(cloud: &Cloud) -> Result<Self> {
         match read(cloud).await? {
             Some(_) => Ok(Self { cloud: cloud.clone(), run: None }),
@@ -25,7 +25,7 @@ impl BackupBucket {
         }
     }
 
-    /// Opens a provider; one without snapshots is made to be a destination.
+    /// Opens a provider. If the provider has no snapshots yet, marks the provider as a destination.
     pub async fn prepare(cloud: &Cloud, now: Timestamp) -> Result<Self> {
         if read(cloud).await?.is_none() {
             make(cloud, now).await?;
@@ -33,28 +33,28 @@ impl BackupBucket {
         Self::open(cloud).await
     }
 
-    /// Opens a provider that had snapshots of the store. `Unusable` for one that does not show it any more:
-    /// it may be another bucket.
+    /// Opens a provider that contained snapshots of the store. `Unusable` if its marker is missing, because
+    /// this might be another bucket.
     pub async fn reopen(cloud: &Cloud) -> Result<Self> {
         if read(cloud).await?.is_some() {
             return Ok(Self { cloud: cloud.clone(), run: None });
         }
         let message = format!(
-            "the provider {} had snapshots of this store, and shows nothing of them: look at its bucket and root; \
-             if snapshots are to begin anew there, forget those first (`filestore backup forget`)",
+            "the provider {} had snapshots of this store, and they are missing now: check its bucket and root. \
+             To start again with an empty destination, run `filestore backup forget` first",
             cloud.code()
         );
         Err(Error::new(ErrorKind::Unusable, message))
     }
 }
 
-/// Makes the error of a provider without a marker.
+/// Returns the error for a provider without a marker.
 pub(super) fn missing(cloud: &Cloud) -> Error {
     let message = format!("the provider holds no snapshots: {}", cloud.code());
     Error::new(ErrorKind::Unusable, message)
 }
 
-/// Reads the id; `None` where there is no marker.
+/// Reads the id. `None` if there is no marker.
 pub(super) async fn read(cloud: &Cloud) -> Result<Option<DestinationId>> {
     let Some(size_bytes) = cloud.object_size(MARKER).await? else { return Ok(None) };
     let range = 0..size_bytes.min(MARKER_BYTES);
@@ -75,7 +75,7 @@ pub(super) async fn read(cloud: &Cloud) -> Result<Option<DestinationId>> {
     })
 }
 
-/// Makes a provider a destination. Two that do so at once agree on the one that is there afterwards.
+/// Marks a provider as a destination. Two concurrent calls agree on the marker that remains.
 async fn make(cloud: &Cloud, now: Timestamp) -> Result<()> {
     if !cloud.list_objects(SNAPSHOTS).await?.is_empty() {
         let message = format!(

@@ -10,26 +10,26 @@
 //! .filestore-backup/runs/<run>.<kind>.<store>.<n>   a run under way, see `lease`
 //! ```
 //!
-//! The id of a run that makes a snapshot is that of the snapshot. A manifest says for each content which run
-//! stored it. A name is never used for other bytes.
+//! The id of a run that creates a snapshot is the id of the snapshot. A manifest names the run that stored
+//! each content. A name is never reused for other bytes.
 //!
 //! # Crash safety
-//! A snapshot is there once its manifest is, which is stored last. Each object is there whole or not at all,
-//! and verified as blobs are. The contents that a run has left that broke off are found by listing them, and
-//! are read and compared before a later one counts on them.
+//! A snapshot exists once its manifest exists, which is stored last. Each object is complete or absent, and
+//! is verified like a blob. Contents of interrupted runs are found by listing them. A later run reads and
+//! compares them before it uses them.
 //!
 //! # Locking
 //! See `lease`.
 //!
-//! | module | content |
+//! | module | contents |
 //! |---|---|
 //! | `names` | the names of objects |
-//! | `marker` | the identity of the place |
-//! | `lease` | what keeps runs apart without a lock |
+//! | `marker` | the identity of the destination |
+//! | `lease` | separation of runs without a lock |
 //! | `object_reader` | an object that is read like a file |
-//! | `contents` | contents looked for, taken and read |
-//! | `sweep` | contents removed |
-//! | `look` | what receipts ask |
+//! | `contents` | finding, storing and reading contents |
+//! | `sweep` | removing contents |
+//! | `look` | searches for purge receipts |
 
 mod names;
 mod marker;
@@ -56,22 +56,20 @@ use self::lease::Lease;
 use self::names::{ContentName, Part, SNAPSHOTS};
 use self::object_reader::ObjectReader;
 use super::blocking;
+use super::content::{Found, FoundHow, OnDisk, Stored, Wanted};
 use super::copy::{self, Copying};
-use super::destination::{
-    DatabaseFile, Destination, Draft, Found, FoundHow, OnDisk, Removed, RunClaim, RunKind, Stored,
-    Wanted,
-};
-use super::directory::{BACKING_UP, READING};
+use super::destination::{Destination, Removed, RunClaim, RunKind};
+use super::draft::{DatabaseFile, Draft, Scratch};
+use super::files::{BACKING_UP, READING};
 use super::manifest::Manifest;
 use super::opened::{Opened, pieces};
 use super::restored::RestoredDirectory;
-use super::scratch::Scratch;
-use crate::domain::backup::{BlobProblem, SnapshotBytes};
-use crate::domain::clock::Timestamp;
 use crate::domain::config::BackupPlace;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
 use crate::domain::id::{DestinationId, SnapshotId};
-use crate::domain::path::BlobKey;
+use crate::domain::report::backup::{BlobProblem, SnapshotBytes};
+use crate::domain::time::clock::Timestamp;
 use crate::storage::{ByteStream, Cloud, LocalStore};
 use crate::tasks::step::{Step, reached};
 
@@ -81,15 +79,15 @@ pub use self::look::{look_for_at, present_at_provider};
 #[derive(Debug, Clone)]
 pub struct BackupBucket {
     cloud: Cloud,
-    /// The run that this clone belongs to.
+    /// The run of this clone.
     run: Option<Arc<Run>>,
 }
 
-/// A run under way.
+/// A current run.
 struct Run {
     id: SnapshotId,
     kind: RunKind,
-    /// `None` for one that only reads, with keys that cannot write.
+    /// The lease. `None` for a run that only reads, with keys that cannot write.
     lease: Option<Lease>,
     damaged: OnceCell<Mutex<HashSet<ContentName>>>,
     shards: Shards,
@@ -149,8 +147,8 @@ impl Destination for BackupBucket {
         marker::read(&self.cloud).await?.ok_or_else(|| marker::missing(&self.cloud))
     }
 
-    /// A run that reads goes on without a lease where nothing can be written: the keys at hand after a
-    /// disaster may be those of a reader.
+    /// A reading run continues without a lease if it cannot write. After a disaster, only the keys of a
+    /// reader might be available.
     async fn claim(&self, run: RunClaim) -> Result<Arc<dyn Destination>> {
         let lease = match Lease::take(&self.cloud, run).await {
             Ok(lease) => Some(lease),
@@ -158,7 +156,7 @@ impl Destination for BackupBucket {
                 if run.kind == RunKind::Restore
                     && error.kind() == ErrorKind::ProviderUnavailable =>
             {
-                tracing::warn!(error = %error.chain(), "a snapshot is read without a lease: prune nothing meanwhile");
+                tracing::warn!(error = %error.chain(), "a snapshot is read without a lease: do not prune until the read ends");
                 None
             }
             Err(error) => return Err(error),
@@ -223,7 +221,7 @@ impl Destination for BackupBucket {
         if self.cloud.object_size(&Part::Revoked.object(id)).await?.is_none() {
             return Ok(());
         }
-        let message = "the snapshot was paused for so long that what it names may have been removed: take it again";
+        let message = "the snapshot paused longer than its lease, and its contents might be removed: take the snapshot again";
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
@@ -233,7 +231,7 @@ impl Destination for BackupBucket {
         self.cloud.remove_object(&Part::Database.object(id)).await
     }
 
-    /// Only a prune knows that nobody is at work.
+    /// Only a prune knows that there are no other runs.
     async fn clear(&self) -> Result<()> {
         match self.run()? {
             Run { kind: RunKind::Prune, lease: Some(lease), .. } => self.clear_for(lease).await,
@@ -255,8 +253,7 @@ impl Destination for BackupBucket {
         let (scratch, path, file) = blocking(READING, move || {
             let scratch = Scratch::make(&parent, run)?;
             let path = scratch.file("metadata.sqlite3");
-            let file =
-                super::directory::new_file(&path).map_err(|error| Error::io(READING, error))?;
+            let file = super::files::new_file(&path).map_err(|error| Error::io(READING, error))?;
             Ok((scratch, path, file))
         })
         .await?;

@@ -1,4 +1,4 @@
-//! The names of objects that snapshots are made of.
+//! The names of the objects in a snapshot.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ pub(super) const SNAPSHOTS: &str = ".filestore-backup/snapshots/";
 pub(super) const DAMAGED: &str = ".filestore-backup/damaged/";
 pub(super) const RUNS: &str = ".filestore-backup/runs/";
 
-/// The number of directories that contents are spread over.
+/// The number of directories for contents.
 pub(super) const SHARDS: u16 = 256;
 
-/// Returns the directory of the contents whose digests begin with a byte.
+/// Returns the directory for contents with this first byte of the digest.
 pub(super) fn shard(first: u8) -> String {
     format!(".filestore-backup/blobs/{first:02x}/")
 }
 
-/// A content by its digest and the run that stored it.
+/// A content, by its digest and its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ContentName {
     pub(super) sha256: [u8; 32],
@@ -30,12 +30,12 @@ impl ContentName {
         Self { sha256: sha256.0, by }
     }
 
-    /// Returns the name of a content that a manifest names; `None` for one of a directory.
+    /// Returns the name of a content in a manifest. `None` for a content of a directory.
     pub(super) fn of(content: Stored) -> Option<Self> {
         content.by.map(|by| Self::new(content.expected.sha256, by))
     }
 
-    /// Reads the last part of a name.
+    /// Parses the last part of a name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (sha256, by) = text.split_once('.')?;
         Some(Self::new(sha256.parse().ok()?, by.parse().ok()?))
@@ -46,7 +46,7 @@ impl ContentName {
         format!("{}{self}", shard(self.sha256[0]))
     }
 
-    /// Returns the name of the note that its bytes are others.
+    /// Returns the name of the note that marks the content as damaged.
     pub(super) fn damage_note(self) -> String {
         format!("{DAMAGED}{self}")
     }
@@ -58,12 +58,12 @@ impl fmt::Display for ContentName {
     }
 }
 
-/// A part of a snapshot, but for its contents.
+/// A part of a snapshot, except its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Database,
     Manifest,
-    /// The note that the run was taken for dead: a manifest that it may still write does not count.
+    /// The note that the run is considered dead. A manifest that it writes later does not count.
     Revoked,
 }
 
@@ -72,7 +72,7 @@ impl Part {
         format!("{SNAPSHOTS}{id}.{}", self.extension())
     }
 
-    /// Reads the last part of a name.
+    /// Parses the last part of a name.
     pub(super) fn parse(text: &str) -> Option<(SnapshotId, Self)> {
         let (id, extension) = text.split_once('.')?;
         let all = [Self::Database, Self::Manifest, Self::Revoked];
@@ -104,7 +104,7 @@ impl BeatName {
         format!("{RUNS}{}.{}.{store}.{}", self.run, word(self.kind), self.number)
     }
 
-    /// Reads the last part of a name.
+    /// Parses the last part of a name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
         let (run, kind, store, number) =

@@ -1,4 +1,4 @@
-//! An object that is read like a file.
+//! Reads an object like a file.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use crate::domain::error::{Error, Result};
 use crate::storage::Cloud;
 
-/// An object that is read like a file, with a request for each read. Blocks: for the blocking pool alone.
+/// An object as a file, with one request for each read. Blocks: use it only on the blocking pool.
 pub(super) struct ObjectReader {
     cloud: Cloud,
     name: String,
@@ -17,7 +17,7 @@ pub(super) struct ObjectReader {
 }
 
 impl ObjectReader {
-    /// Opens an object; `None` if there is none.
+    /// Opens an object. `None` if it does not exist.
     pub(super) async fn open(cloud: &Cloud, name: String) -> Result<Option<Self>> {
         let Some(size_bytes) = cloud.object_size(&name).await? else { return Ok(None) };
         let (cloud, runtime) = (cloud.clone(), Handle::current());

@@ -1,4 +1,4 @@
-//! Removing what no snapshot at a provider names any more.
+//! Removes objects that no snapshot at a provider names.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use super::contents::Listed;
 use super::lease::Lease;
 use super::names::{ContentName, Part, SHARDS};
 use super::{BackupBucket, Destination, Run};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
+use crate::domain::time::clock::Timestamp;
 use crate::storage::backup::blocking;
-use crate::storage::backup::destination::Stored;
-use crate::storage::backup::directory::READING;
+use crate::storage::backup::content::Stored;
+use crate::storage::backup::files::READING;
 use crate::storage::backup::kept::Kept;
 use crate::tasks::step::{Step, reached};
 
-/// Objects that are removed at once.
+/// The number of parallel removals.
 const REMOVALS_AT_ONCE: usize = 16;
 
-/// Time for which the note stays that a run was taken for dead: longer than any process sleeps.
+/// The time for which a revocation stays. This time is longer than any suspension of a process.
 const REVOKED_FOR: Duration = Duration::from_hours(30 * 24);
 
 impl BackupBucket {
-    /// Removes the rest of snapshots that are none. The caller knows that no other run is under way.
+    /// Removes leftovers of incomplete snapshots. The caller knows that there is no other run.
     pub(super) async fn clear_for(&self, lease: &Lease) -> Result<()> {
         let parts = self.parts().await?;
         let has = |id, wanted| parts.iter().any(|(other, part, _)| (*other, *part) == (id, wanted));
@@ -41,8 +41,7 @@ impl BackupBucket {
         Ok(())
     }
 
-    /// Removes the contents that no finished snapshot holds, and those that count for nothing beside others
-    /// of their digest.
+    /// Removes contents that no finished snapshot names, and redundant copies of a content.
     pub(super) async fn sweep_contents(
         &self,
         run: &Run,
@@ -71,7 +70,7 @@ impl BackupBucket {
         Ok(())
     }
 
-    /// Opens the contents that finished snapshots hold.
+    /// Opens the contents of the finished snapshots.
     async fn kept(&self) -> Result<Kept> {
         let mut manifests = Vec::new();
         for id in self.snapshots().await? {
@@ -99,12 +98,12 @@ impl BackupBucket {
     }
 }
 
-/// Tells whether a note was made so long ago that nobody needs it.
+/// Returns true if a note is so old that it is no longer needed.
 fn is_old(modified_at: Option<Timestamp>, now: Option<Timestamp>) -> bool {
     now.zip(modified_at).is_some_and(|(now, at)| now > at.plus(REVOKED_FOR))
 }
 
-/// Chooses from a listing, which is in the order of digests, what is to be removed. Blocks.
+/// Selects the contents to remove from a listing in the order of digests. Blocks.
 fn doomed(
     kept: &mut Kept,
     listed: &[Listed],
@@ -119,8 +118,9 @@ fn doomed(
     Ok(doomed)
 }
 
-/// Tells whether a content is needed, beside others of its digest: a snapshot names it, or names one that is
-/// missing or damaged, for which this one stands; or it is damaged, and all there is.
+/// Returns true if a content is needed, given the other copies of its digest. A content is needed if a
+/// snapshot names it, if it replaces a missing or damaged copy that a snapshot names, or if it is damaged but
+/// the only copy.
 fn is_needed(
     listed: &Listed,
     alike: &[Listed],

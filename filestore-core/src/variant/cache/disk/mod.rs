@@ -1,26 +1,26 @@
 //! Variants on disk: `<root>/<last two characters of the file id>/<file id>/<key digest>`.
 //!
 //! # Purpose
-//! Survives a restart and holds far more than memory does. Keyed by file in the path, so a file's
-//! variants are removed without knowing their keys. There is no index in memory: an entry's last use
-//! is the file's time, renewed hourly, and a sweep cuts to 90 % of the budget.
+//! The disk cache survives a restart, and is much larger than the memory cache. The path contains the file
+//! id, so a file's variants can be removed without their keys. There is no index in memory. The file's time
+//! is the entry's last use, and is renewed hourly. A sweep reduces the cache to 90 % of the budget.
 //!
 //! # Locking
-//! None around entries; the file system's rename and unlink are the only steps that others see. One
-//! mutex keeps an estimate of the size, and of the entries that a running sweep may have missed.
+//! Entries have no locks, because other threads see only the file system's rename and unlink. One mutex
+//! protects an estimate of the size, and the entries that a running sweep may have missed.
 //!
 //! # Crash safety
-//! An entry is written under a temporary name and renamed, without any fsync. After
-//! a power cut it may hold anything; length and checksum in its header make that a miss, never a
-//! wrong picture. Leftover temporary files go when the cache is opened.
+//! An entry is written under a temporary name and renamed, without fsync. After a power cut, it can contain
+//! any bytes. The length and checksum in its header then cause a miss, never a wrong picture. Leftover
+//! temporary files are removed when the cache is opened.
 //!
 //! # Compatibility
-//! An entry of another format, recipe or quality is a miss and is replaced, also one of a kind that came
-//! later.
+//! An entry of another format, recipe or quality is a miss and is replaced. So is an entry of a kind that was
+//! added later.
 
-use std::fs::{self, DirEntry, File, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -34,26 +34,26 @@ use crate::domain::id::FileId;
 use crate::variant::Variant;
 use crate::variant::key::{KeyDigest, RECIPE};
 
-/// The directory where entries are written before they are renamed; those of files have names of two
-/// characters.
+/// The directory in which entries are written before they are renamed. The directories that contain files
+/// have names of two characters.
 const TEMPORARY: &str = "tmp";
 const MAGIC: [u8; 4] = *b"FSVR";
 /// Magic, format, kind, two reserved bytes, recipe, quality, body length, checksum.
 const HEADER_BYTES: usize = 4 + 1 + 1 + 2 + 4 + 4 + 4 + 16;
 const FORMAT: u8 = 1;
-/// The size above which a file is not read; no variant is larger.
+/// The maximum size of a file that is read. No variant is larger.
 const MAX_ENTRY_BYTES: u64 = AnimationLimits::MOST_BYTES + HEADER_BYTES as u64;
-/// The age of the mark of an entry's last use from which a hit renews the mark.
+/// The age of the recorded last use at which a hit renews it.
 const TOUCH_AFTER: Duration = Duration::from_hours(1);
 
-/// The settings that, besides the key, decide about a variant's look.
+/// The settings that decide on a variant's look in addition to the key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Recipe {
     /// The quality of the WebP file, 0 to 100.
     pub(super) quality: f32,
 }
 
-/// The number of entries, and the bytes they take.
+/// The number of entries, and their size in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) entries: u64,
@@ -68,12 +68,13 @@ pub(super) struct DiskCache {
     size: Mutex<Size>,
 }
 
-/// The size of the cache, as far as it is known.
+/// The known size of the cache.
 #[derive(Debug, Default)]
 struct Size {
-    /// The size, exact after a sweep, else an estimate that errs until the next one.
+    /// The size. The size is exact after a sweep, and then an estimate until the next sweep.
     usage: Usage,
-    /// The entries written since a running sweep began: its walk may have missed them.
+    /// The entries written since a running sweep began. The walk of the sweep might have missed these
+    /// entries.
     missed: Option<Usage>,
 }
 
@@ -86,17 +87,22 @@ impl Size {
     }
 }
 
+/// Creates a directory that only its owner can enter, and its missing parents.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
+}
+
 impl DiskCache {
-    /// Opens the cache at `root`, making the directory if there is none. Its entries are counted by
-    /// the first [`sweep`](Self::sweep), not here.
+    /// Opens the cache at `root`, and creates the directory if necessary. The first [`sweep`](Self::sweep)
+    /// counts the entries.
     pub(super) fn open(root: &Path, recipe: Recipe, budget_bytes: u64) -> Result<Self> {
         let temporary = root.join(TEMPORARY);
-        let made = remove_tree(&temporary).and_then(|()| fs::create_dir_all(&temporary));
+        let made = remove_tree(&temporary).and_then(|()| make_directory(&temporary));
         made.map_err(|error| Error::io("opening the variant cache", error))?;
         Ok(Self { root: root.to_owned(), recipe, budget_bytes, size: Mutex::default() })
     }
 
-    /// Reads the entry, if it is here and whole. A bad one is removed.
+    /// Reads the entry if it is in the cache and intact. Removes a bad entry.
     pub(super) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Stored> {
         let path = self.path(file_id, digest);
         let mut file = File::open(&path).ok()?;
@@ -109,8 +115,7 @@ impl DiskCache {
         None
     }
 
-    /// Writes the entry. A cache that cannot be written to is a cache that misses: the error is
-    /// returned to be logged.
+    /// Writes the entry. The error is only for the log, because a cache without write access just misses.
     pub(super) fn write(
         &self,
         file_id: FileId,
@@ -129,7 +134,7 @@ impl DiskCache {
         outcome
     }
 
-    /// Removes one entry, if it is here.
+    /// Removes one entry, if present.
     pub(super) fn remove(&self, file_id: FileId, digest: KeyDigest) {
         let path = self.path(file_id, digest);
         if let Ok(metadata) = fs::metadata(&path) {
@@ -137,7 +142,7 @@ impl DiskCache {
         }
     }
 
-    /// Removes all entries of a file. Nothing there is fine.
+    /// Removes all entries of a file. Succeeds if there are none.
     pub(super) fn remove_file(&self, file_id: FileId) -> io::Result<()> {
         let directory = self.directory(file_id);
         let entries = match fs::read_dir(&directory) {
@@ -157,14 +162,14 @@ impl DiskCache {
         remove_tree(&directory)
     }
 
-    /// Returns true if the budget is passed and no sweep runs.
+    /// Returns true if the budget is exceeded and no sweep is running.
     pub(super) fn is_over_budget(&self) -> bool {
         let size = self.size.lock();
         size.usage.bytes > self.budget_bytes && size.missed.is_none()
     }
 
-    /// Counts everything and, if that is over the budget, removes what was not used for longest
-    /// until a tenth of the budget is free. Returns at once if another sweep runs.
+    /// Counts everything. If the cache exceeds its budget, removes the least recently used entries until a
+    /// tenth of the budget is free. Returns at once if another sweep is running.
     pub(super) fn sweep(&self) {
         {
             let mut size = self.size.lock();
@@ -215,7 +220,7 @@ impl DiskCache {
         usage
     }
 
-    /// Returns the size as it is known; see [`Size`].
+    /// Returns the known size. See [`Size`].
     pub(super) fn known(&self) -> Usage {
         self.size.lock().usage
     }
@@ -230,7 +235,7 @@ impl DiskCache {
         usage
     }
 
-    /// Removes everything; returns the entries removed.
+    /// Removes everything. Returns the removed entries.
     pub(super) fn clear(&self) -> Usage {
         let mut removed = Usage::default();
         self.each_entry(|entry| {
@@ -242,7 +247,7 @@ impl DiskCache {
         removed
     }
 
-    /// Lists the directories of the first level, in their order.
+    /// Lists the directories of the first level, in order.
     pub(super) fn shards(&self) -> Vec<String> {
         let names = children(&self.root).map(|shard| shard.file_name());
         let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
@@ -251,25 +256,25 @@ impl DiskCache {
         names
     }
 
-    /// Lists the files that have entries in a directory of the first level.
+    /// Lists the files with entries in a directory of the first level.
     pub(super) fn files_in(&self, shard: &str) -> Vec<FileId> {
         let shard = self.root.join(shard);
         let names = children(&shard).map(|directory| directory.file_name());
         names.filter_map(|name| name.to_str()?.parse().ok()).collect()
     }
 
-    /// Tells whether a file has entries.
+    /// Returns true if a file has entries.
     pub(super) fn has_file(&self, file_id: FileId) -> bool {
         self.directory(file_id).is_dir()
     }
 
-    /// Counts the entries of a file that cannot be read. Reads all of them, and changes nothing.
+    /// Counts the unreadable entries of a file. Reads all of them, and changes nothing.
     pub(super) fn bad_entries(&self, file_id: FileId) -> u64 {
         let directory = self.directory(file_id);
         children(&directory).filter(|entry| self.is_bad(entry) == Some(true)).count() as u64
     }
 
-    /// Tells whether an entry cannot be read; `None` for what is no entry, or is gone.
+    /// Returns true if an entry is unreadable. `None` if it is not an entry, or no longer exists.
     fn is_bad(&self, entry: &DirEntry) -> Option<bool> {
         let digest = entry.file_name().to_str().and_then(KeyDigest::from_hex)?;
         let mut file = File::open(entry.path()).ok()?;
@@ -303,7 +308,7 @@ impl DiskCache {
         unpack(kind, body)
     }
 
-    /// Builds the header that an entry with this body must have, checksum included.
+    /// Returns the header of an entry with this body, including the checksum.
     fn header(&self, digest: KeyDigest, kind: u8, body: &[u8]) -> Option<[u8; HEADER_BYTES]> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend(MAGIC);
@@ -320,7 +325,7 @@ impl DiskCache {
         header.try_into().ok()
     }
 
-    /// Writes an entry under a temporary name; returns the room that the file takes.
+    /// Writes an entry under a temporary name. Returns the disk space of the file.
     fn write_temporary(&self, path: &Path, digest: KeyDigest, stored: &Stored) -> io::Result<u64> {
         let (kind, body) = pack(stored);
         let header = self.header(digest, kind, body).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -339,18 +344,18 @@ impl DiskCache {
     ) -> io::Result<()> {
         let directory = self.directory(file_id);
         let target = directory.join(digest.to_hex());
-        fs::create_dir_all(&directory)?;
+        make_directory(&directory)?;
         match fs::rename(temporary, &target) {
             // The directory went while this ran (an eviction took its last entry): once more.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(&directory)?;
+                make_directory(&directory)?;
                 fs::rename(temporary, &target)
             }
             other => other,
         }
     }
 
-    /// Unlinks an entry and takes it off the estimate.
+    /// Unlinks an entry, and subtracts it from the estimate.
     fn forget(&self, path: &Path, metadata: &fs::Metadata) {
         if fs::remove_file(path).is_ok() {
             let usage = &mut self.size.lock().usage;
@@ -366,7 +371,7 @@ impl DiskCache {
         let _ = fs::remove_dir(directory);
     }
 
-    /// Calls `visit` for every entry. Entries that vanish or cannot be read meanwhile are left out.
+    /// Calls `visit` for every entry. Omits entries that disappear or cannot be read.
     fn each_entry(&self, mut visit: impl FnMut(Found)) {
         for shard in children(&self.root).filter(|shard| shard.file_name() != TEMPORARY) {
             for directory in children(&shard.path()) {
@@ -382,7 +387,7 @@ impl DiskCache {
     }
 }
 
-/// An entry as a walk of the directories sees it.
+/// An entry as a directory walk sees it.
 struct Found {
     file_id: FileId,
     digest: KeyDigest,
@@ -409,12 +414,12 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the room that a file of `bytes` takes: whole blocks, and its inode.
+/// Returns the disk space for a file with `bytes` bytes: whole blocks and an inode.
 fn room(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }
 
-/// Marks an entry as used now. The time of last access would do, but most disks are mounted
+/// Records that an entry is used now. The access time cannot serve for this, because most disks are mounted
 /// without it.
 #[expect(clippy::disallowed_methods, reason = "compared with times that the kernel sets")]
 fn touch(file: &File, metadata: &fs::Metadata) {
@@ -434,7 +439,7 @@ const STILL: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stored {
     Variant(Variant),
-    /// The picture does not move: its still variant is the answer.
+    /// The picture is not animated, so its still variant is the answer.
     Still,
 }
 

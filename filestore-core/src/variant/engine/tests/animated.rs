@@ -2,13 +2,12 @@
 
 use super::*;
 use crate::variant::Motion;
-use crate::variant::fixtures::{Step, moving_gif};
+use crate::variant::fixtures::gif;
 
 const FRAMES: [[u8; 4]; 2] = [[220, 30, 30, 255], [30, 30, 220, 255]];
 
 fn bench(frames: &[[u8; 4]]) -> Bench {
-    let steps: Vec<_> = frames.iter().map(|color| Step::flat(0, 0, 420, 300, *color)).collect();
-    let picture = Arc::new(moving_gif(420, 300, &steps, Some(0)));
+    let picture = Arc::new(gif(420, 300, frames));
     Bench { picture, ..Bench::new() }
 }
 

@@ -1,10 +1,12 @@
 //! Variants made in advance.
 
 use super::*;
+use crate::variant::engine::pool::Kind;
 
 /// Both fits of all sizes.
 fn every_key(file: FileId) -> Vec<VariantKey> {
-    let sizes = crate::domain::variant::VARIANT_SIZES.map(|size| key(file, &size.to_string()));
+    let sizes =
+        crate::domain::file::variant::VARIANT_SIZES.map(|size| key(file, &size.to_string()));
     sizes
         .into_iter()
         .flat_map(|key| [VariantKey { fit: Fit::Inside, ..key.clone() }, key])
@@ -38,9 +40,8 @@ async fn variants_made_in_advance_cost_one_opening() {
 async fn what_is_made_in_advance_gives_way_to_requests_for_the_memory() {
     let bench = Bench::new();
     let key = key(file_id(), "200");
-    let all = bench.engine.shared.limits.memory.available_permits();
-    let taken =
-        bench.engine.shared.limits.memory.acquire_many(u32::try_from(all).unwrap()).await.unwrap();
+    let pool = &bench.engine.shared.pool;
+    let taken = pool.memory_if_free(pool.free_bytes()).unwrap();
     bench.prepare(vec![key.clone()]);
     while bench.engine.report().await.eager_dropped == 0 {
         tokio::task::yield_now().await;
@@ -55,7 +56,7 @@ async fn what_is_made_in_advance_breaks_off_when_requests_wait_for_a_thread() {
     // A picture that is too slow for its deadline would be neither made nor dropped.
     let deadline = Duration::from_mins(10);
     let mut bench = Bench::with(VariantConfig { threads: 1, deadline, ..VariantConfig::default() });
-    bench.picture = Arc::new(jpeg(1600, 1200, &photo(1600, 1200)));
+    bench.picture = Arc::new(jpeg(1600, 1200));
 
     let Shared { eager, flights, pool, .. } = &*bench.engine.shared;
     // On a busy machine the work may end before the request comes: then another file is tried.
@@ -67,7 +68,8 @@ async fn what_is_made_in_advance_breaks_off_when_requests_wait_for_a_thread() {
             tokio::task::yield_now().await;
         }
         // The only thread is at work: this waits until that gives way.
-        pool.submit(|| {}).unwrap();
+        let place = pool.place(&keys[0].organization_id).unwrap();
+        place.submit(Kind::Still, 0, drop);
         while eager.dropped() == 0 && eager.made() - before < keys.len() as u64 {
             tokio::task::yield_now().await;
         }
@@ -88,17 +90,14 @@ async fn nothing_is_decoded_but_on_the_threads_for_it() {
     let bench = Bench::with(VariantConfig { threads: 2, ..VariantConfig::default() });
     let (go, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(std::sync::Mutex::new(gate));
-    for _ in 0..2 {
-        let gate = gate.clone();
-        bench
-            .engine
-            .shared
-            .pool
-            .submit(move || {
-                let _ = gate.lock().unwrap().recv();
-            })
-            .unwrap();
-    }
+    let places = [(); 2].map(|()| {
+        let (gate, organization) = (gate.clone(), key(file_id(), "200").organization_id);
+        let place = bench.engine.shared.pool.place(&organization).unwrap();
+        place.submit(Kind::Still, 0, move |_held| {
+            let _ = gate.lock().unwrap().recv();
+        });
+        place
+    });
     while bench.engine.shared.pool.is_pressed() {
         tokio::task::yield_now().await;
     }
@@ -110,7 +109,7 @@ async fn nothing_is_decoded_but_on_the_threads_for_it() {
         tokio::task::yield_now().await;
     }
     assert!(!asked.is_finished());
-    drop(go);
+    drop((go, places));
     asked.await.unwrap().unwrap();
 }
 
@@ -134,6 +133,27 @@ async fn more_files_than_may_wait_are_dropped_and_the_rest_is_made() {
 }
 
 #[tokio::test]
+async fn files_of_one_organization_leave_places_and_turns_to_those_of_another() {
+    let bench = Bench::new();
+    let gate = gate();
+    for _ in 0..300 {
+        let source = bench.source(Some(gate.clone()));
+        bench.engine.prepare(vec![key(file_id(), "200")], source);
+    }
+    bench.until_opened(1).await;
+    let theirs = VariantKey { organization_id: "other".parse().unwrap(), ..key(file_id(), "200") };
+    bench.prepare(vec![theirs.clone()]);
+
+    // One more of the greedy one's, which was under way.
+    gate.add_permits(1);
+    while bench.engine.cached(&theirs).is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert!(bench.engine.report().await.eager_made <= 2);
+    gate.close();
+}
+
+#[tokio::test]
 async fn nothing_is_made_in_advance_of_a_blob_that_is_gone_and_refusals_are_remembered() {
     let mut bench = Bench::new();
     let gone = || std::future::ready(false);
@@ -142,7 +162,7 @@ async fn nothing_is_made_in_advance_of_a_blob_that_is_gone_and_refusals_are_reme
     let broken = key(file_id(), "200");
     bench.prepare(vec![broken.clone()]);
     // The files are worked off in their order: the last one's variant says that all are done.
-    bench.picture = Arc::new(jpeg(420, 300, &photo(420, 300)));
+    bench.picture = Arc::new(jpeg(420, 300));
     bench.prepare(vec![key(file_id(), "200")]);
     while bench.engine.report().await.eager_made == 0 {
         tokio::task::yield_now().await;

@@ -18,10 +18,10 @@ use super::shared::Shared;
 use super::{CellSource, Source, VariantEngine};
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::sheet::SheetGrid;
 use crate::domain::id::{FileId, Sha256};
-use crate::domain::sheet::SheetGrid;
 use crate::variant::cache::CacheReport;
-use crate::variant::fixtures::{Seen, file, file_id, jpeg, key, photo, size};
+use crate::variant::fixtures::{file, file_id, jpeg, key, size, size_of};
 use crate::variant::{Fit, SheetKey, Variant, VariantKey};
 
 /// What a blob's opening waits for: it passes once permits are added.
@@ -53,7 +53,7 @@ impl Bench {
         Self {
             engine: VariantEngine::open(directory.path(), config).unwrap(),
             directory,
-            picture: Arc::new(jpeg(420, 300, &photo(420, 300))),
+            picture: Arc::new(jpeg(420, 300)),
             opened: Arc::default(),
             current: Arc::new(AtomicBool::new(true)),
         }
@@ -138,8 +138,7 @@ async fn a_variant_is_made_once_and_then_comes_from_memory() {
     let key = key(file_id(), "200");
     assert_eq!(bench.engine.cached(&key), None);
     let made = bench.get(&key).await.unwrap();
-    let seen = Seen::of(&webp(made.clone()));
-    assert_eq!((seen.width, seen.height), (200, 200));
+    assert_eq!(size_of(&webp(made.clone())), (200, 200));
     assert_eq!(bench.engine.cached(&key), Some(made.clone()));
     assert_eq!(bench.get(&key).await.unwrap(), made);
     assert_eq!(bench.opened(), 1);
@@ -152,8 +151,7 @@ async fn sizes_and_fits_are_variants_of_their_own() {
     let inside = VariantKey { fit: Fit::Inside, ..cover.clone() };
     let larger = VariantKey { size: size("400"), ..cover.clone() };
     for (key, expected) in [(&cover, (200, 200)), (&inside, (200, 143)), (&larger, (300, 300))] {
-        let seen = Seen::of(&webp(bench.get(key).await.unwrap()));
-        assert_eq!((seen.width, seen.height), expected);
+        assert_eq!(size_of(&webp(bench.get(key).await.unwrap())), expected);
     }
     let whole = VariantKey { size: size("500"), ..cover };
     assert_eq!(bench.get(&whole).await.unwrap(), Variant::PassThrough { mime: "image/jpeg" });
@@ -218,6 +216,25 @@ async fn a_full_queue_is_busy_and_says_when_to_come_back() {
     }
     // Being busy is not remembered.
     bench.get(&late).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_organization_that_waits_with_all_places_taken_loses_one_to_another() {
+    let bench = Bench::with(VariantConfig { threads: 1, queue: 3, ..VariantConfig::default() });
+    let gate = gate();
+    let greedy: Vec<_> = (0..4).map(|_| bench.ask(&key(file_id(), "200"), &gate)).collect();
+    bench.until_opened(4).await;
+    let theirs = VariantKey { organization_id: "other".parse().unwrap(), ..key(file_id(), "200") };
+    bench.get(&theirs).await.unwrap();
+
+    // One of the greedy one's lost its place, and nothing else of it.
+    gate.add_permits(100);
+    let mut lost = Vec::new();
+    for handle in greedy {
+        lost.extend(handle.await.unwrap().err());
+    }
+    let [lost] = &lost[..] else { panic!("{lost:?}") };
+    assert_eq!((lost.kind(), lost.details().retry_after_secs), (ErrorKind::Busy, Some(1)));
 }
 
 #[tokio::test]
@@ -367,7 +384,7 @@ async fn a_refusal_is_remembered_and_a_failure_to_open_is_not() {
     let source = Source::new(broken, bench.still_current());
     let error = bench.engine.get(key.clone(), source).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
-    bench.picture = Arc::new(jpeg(420, 300, &photo(420, 300)));
+    bench.picture = Arc::new(jpeg(420, 300));
     bench.get(&key).await.unwrap();
 }
 
@@ -379,7 +396,7 @@ async fn a_rendering_past_its_deadline_fails_its_caller_and_frees_its_place() {
         deadline: std::time::Duration::from_millis(2),
         ..VariantConfig::default()
     });
-    bench.picture = Arc::new(jpeg(1200, 900, &photo(1200, 900)));
+    bench.picture = Arc::new(jpeg(1200, 900));
     for _ in 0..2 {
         // The one place is free again once the thread has noticed.
         let error = loop {
@@ -410,7 +427,7 @@ async fn decoders_share_the_memory_budget() {
         handle.await.unwrap().unwrap();
     }
     // A thread gives its share back once it has seen what is worth keeping.
-    while bench.engine.shared.limits.memory.available_permits() < 20 << 10 {
+    while bench.engine.shared.pool.free_bytes() < 20 << 20 {
         tokio::task::yield_now().await;
     }
 }
@@ -441,8 +458,7 @@ async fn another_size_is_made_of_what_the_first_left() {
     bench.until_kept().await;
     for (size_text, expected) in [("200", (200, 200)), ("400", (300, 300))] {
         let other = VariantKey { size: size(size_text), ..first.clone() };
-        let seen = Seen::of(&webp(bench.get(&other).await.unwrap()));
-        assert_eq!((seen.width, seen.height), expected);
+        assert_eq!(size_of(&webp(bench.get(&other).await.unwrap())), expected);
     }
     let whole = VariantKey { size: size("500"), ..first };
     assert_eq!(bench.get(&whole).await.unwrap(), Variant::PassThrough { mime: "image/jpeg" });

@@ -1,7 +1,7 @@
 //! Snapshots at a provider, from the store's side.
 
 use super::*;
-use crate::domain::receipt::PurgeReceipt;
+use crate::domain::report::receipt::PurgeReceipt;
 
 /// A store with the provider `bucket` as its destination `offsite`.
 struct Far {
@@ -42,12 +42,12 @@ impl Far {
     }
 
     async fn purge(&self, file: &FileRecord) {
-        self.store.delete(file.file_id, &Scope::All).await.unwrap();
+        self.store.scoped(&Scope::All).delete(file.file_id).await.unwrap();
         assert_eq!(self.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
     }
 
     async fn receipt(&self, id: FileId) -> PurgeReceipt {
-        self.store.receipts().get(id, &Scope::All).await.unwrap().receipt
+        self.store.scoped(&Scope::All).receipt(id).await.unwrap().receipt
     }
 
     async fn close(self) {
@@ -65,6 +65,7 @@ async fn open_far(home: &Path) -> FileStore {
     let config = StoreConfig {
         providers: providers(home).into_iter().chain([bucket(home)]).collect(),
         backup_destinations: vec![BackupDestination::new("offsite", code)],
+        purge_grace: Duration::ZERO,
         ..StoreConfig::default()
     };
     FileStore::builder(home.join("data")).config(config).open().await.unwrap()
@@ -220,7 +221,7 @@ async fn a_receipt_looks_at_a_provider_as_at_a_directory() {
     std::fs::create_dir(&here).unwrap();
     let refused = far.store.admin().backups("offsite").await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unusable);
-    assert!(refused.message().contains("look at its bucket and root"), "{refused}");
+    assert!(refused.message().contains("check its bucket and root"), "{refused}");
     assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is written there");
     assert!(!far.receipt(file.file_id).await.is_absent_everywhere());
 
@@ -250,7 +251,7 @@ async fn a_provider_may_hold_files_and_snapshots_side_by_side() {
     let file = upload(&far.store, "7", "both").await;
     assert_eq!(far.back_up().await.copied, 1);
 
-    let options = crate::domain::fsck::FsckOptions::default();
+    let options = crate::domain::report::fsck::FsckOptions::default();
     let report = far.store.admin().fsck(options, &|| false, &NoProgress).await.unwrap();
     assert!(report.found_by_kind.is_empty(), "a check leaves snapshots alone: {report:?}");
     far.purge(&file).await;

@@ -5,7 +5,8 @@ use super::*;
 /// A store whose LOCAL files are at the provider.
 async fn behind(home: &Path) -> FileStore {
     let providers = providers(home).into_iter().map(ProviderConfig::as_local_backend).collect();
-    let config = StoreConfig { providers, ..StoreConfig::default() };
+    let purge_grace = Duration::ZERO;
+    let config = StoreConfig { purge_grace, providers, ..StoreConfig::default() };
     FileStore::builder(home.join("data")).config(config).open().await.unwrap()
 }
 
@@ -38,13 +39,13 @@ async fn a_file_that_comes_back_goes_to_the_backend() {
     let backups = Backups::create(home.path().join("backup")).await.unwrap();
     let options = BackupOptions::default();
     store.admin().backup(&backups, options, Arc::new(NoProgress)).await.unwrap();
-    store.delete(record.file_id, &Scope::All).await.unwrap();
+    store.scoped(&Scope::All).delete(record.file_id).await.unwrap();
     assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 1);
 
     let selection = Selection::File(record.file_id);
     let restored = store.admin().restore(&backups, None, selection, Arc::new(NoProgress)).await;
     assert_eq!((restored.as_ref().unwrap().restored, restored.unwrap().failed), (1, 0));
-    let back = store.record(record.file_id, &Scope::All).await.unwrap();
+    let back = store.scoped(&Scope::All).record(record.file_id).await.unwrap();
     let place = (back.blob.provider.as_str(), back.state.location());
     assert_eq!(place, ("disk", Location::Local));
     assert_ne!(back.blob.key, record.blob.key, "a key is written once");
@@ -84,7 +85,7 @@ async fn what_a_provider_has_lost_comes_back_from_the_snapshot() {
 
     let (report, restored) = house.restored("original", RestoredAs::Original).await;
     assert_eq!((report.restored, report.left_at_providers, report.failed), (1, 0, 0));
-    let record = restored.record(cloud.file_id, &Scope::All).await.unwrap();
+    let record = restored.scoped(&Scope::All).record(cloud.file_id).await.unwrap();
     assert_eq!(record.state.location(), Location::Local, "the sync follows");
     assert_eq!(text_of(&restored, cloud.file_id).await.unwrap(), "cloud");
     restored.close().await;

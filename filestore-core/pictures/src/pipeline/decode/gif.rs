@@ -1,0 +1,234 @@
+//! GIF, decoded by the gif crate: the first frame, on a transparent screen.
+//!
+//! The crate is called without `image`, so that a file that ends early still shows the rows that arrived.
+
+use std::io::{self, Cursor, Read};
+use std::num::NonZeroU64;
+
+use gif::{ColorOutput, DecodeOptions, DecodingError, Frame, MemoryLimit};
+
+use super::{Decoded, MAX_PROFILE_BYTES, icc, usual_or};
+use crate::error::{Error, Result, corrupt, over_memory};
+use crate::geometry::Geometry;
+use crate::pipeline::header::Header;
+use crate::pipeline::image_file::ImageFile;
+use crate::pixels::{Layout, Pixels};
+
+/// Bytes of a pixel.
+const CHANNELS: usize = 4;
+
+/// The most bytes of a file's XMP, or of its profile: beyond those that programs write.
+const METADATA_BYTES: NonZeroU64 = NonZeroU64::new(2 * MAX_PROFILE_BYTES as u64).expect("not 0");
+
+/// The first row of each pass of an interlaced frame, and the distance of the next (GIF89a,
+/// appendix E).
+pub(crate) const PASSES: [(usize, usize); 4] = [(0, 8), (4, 8), (2, 4), (1, 2)];
+
+/// The number of pixels in one read. A small number keeps more pixels of a frame that ends early.
+const AT_ONCE: usize = 64;
+
+mod indexed;
+
+type Reader<R> = gif::Decoder<R>;
+
+/// Colours by index, with their alpha.
+pub(crate) type Colors = [[u8; CHANNELS]; 256];
+
+/// Returns the colours of a frame. An index that no table has is opaque black, as browsers show it, and
+/// so is every index of a file without any table.
+pub(crate) fn colors(transparent: Option<u8>, palette: &[u8]) -> Colors {
+    let mut colors = [[0, 0, 0, 255]; 256];
+    for (color, [red, green, blue]) in colors.iter_mut().zip(palette.as_chunks().0) {
+        *color = [*red, *green, *blue, 255];
+    }
+    if let Some(transparent) = transparent {
+        colors[usize::from(transparent)] = [0; CHANNELS];
+    }
+    colors
+}
+
+/// Returns the colours of a frame that was read by `reader`.
+pub(crate) fn colors_of<R: Read>(reader: &Reader<R>, frame: &Frame<'_>) -> Colors {
+    let palette = frame.palette.as_deref().or(reader.global_palette());
+    colors(frame.transparent, palette.unwrap_or_default())
+}
+
+/// Returns the options of a decoder whose frames are read row by row. Pixels are the caller's to bound; what the
+/// decoder keeps is XMP and a colour profile, which a file may make as long as itself.
+pub(crate) fn options() -> DecodeOptions {
+    let mut options = DecodeOptions::new();
+    options.set_color_output(ColorOutput::Indexed);
+    options.set_memory_limit(MemoryLimit::Bytes(METADATA_BYTES));
+    // Browsers pass over them.
+    options.allow_unknown_blocks(true);
+    options
+}
+
+/// Opens the file. One without a shared colour table has one of two black colours: the crate refuses frames
+/// that have no table at all.
+pub(crate) fn reader<'a>(image: &'a ImageFile<'_>) -> io::Result<impl Read + use<'a>> {
+    const SCREEN_BYTES: usize = 13;
+    const FLAGS_AT: usize = 10;
+    const HAS_TABLE: u8 = 0x80;
+    const COLORS: u8 = 0x07;
+
+    let mut file = image.reader();
+    let mut start = Vec::with_capacity(SCREEN_BYTES + 6);
+    file.by_ref().take(SCREEN_BYTES as u64).read_to_end(&mut start)?;
+    if let Some(flags) = start.get_mut(FLAGS_AT).filter(|flags| **flags & HAS_TABLE == 0) {
+        *flags = HAS_TABLE | (*flags & !COLORS);
+        start.resize(SCREEN_BYTES + 6, 0);
+    }
+    Ok(Cursor::new(start).chain(file))
+}
+
+/// Reads the next indexes of a frame. Returns the number of those that came, and false if the data of the
+/// frame ends before the row is full.
+pub(crate) fn fill<R: Read>(
+    reader: &mut Reader<R>,
+    row: &mut [u8],
+) -> (usize, Result<bool, DecodingError>) {
+    let mut came = 0;
+    for part in row.chunks_mut(AT_ONCE) {
+        let outcome = reader.fill_buffer(part);
+        if !matches!(outcome, Ok(true)) {
+            return (came, outcome);
+        }
+        came += part.len();
+    }
+    (came, Ok(true))
+}
+
+/// Decodes the picture as [`decode`](super::decode) says.
+pub(super) fn decode(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
+    let usual = indexed::decode(image, header, wanted);
+    usual_or(image, usual, || decode_whole(image, header))
+}
+
+/// Decodes a frame to pixels, or what came of one that is cut or damaged.
+fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+    let file = reader(image).map_err(|error| image.explain(error))?;
+    let mut reader = options().read_info(file).map_err(|error| explain(image, error))?;
+    let frame = reader.next_frame_info().map_err(|error| explain(image, error))?;
+    let frame = frame.ok_or_else(|| corrupt("no frame"))?.clone();
+
+    let colors = colors_of(&reader, &frame);
+    let mut screen = Screen::new(header, &frame);
+    let came = if frame.interlaced {
+        screen.interlaced(&mut reader, &colors)
+    } else {
+        screen.plain(&mut reader, &colors)
+    };
+    came.or_else(|error| if screen.shows { Ok(()) } else { Err(explain(image, error)) })?;
+    Ok(Decoded::whole(screen.pixels, icc(reader.icc_profile().map(<[u8]>::to_vec))))
+}
+
+/// The screen with a frame that is drawn on it. The parts of the frame outside are left out.
+struct Screen {
+    pixels: Pixels,
+    left: usize,
+    top: usize,
+    /// Indexes of a row of the frame.
+    row: Vec<u8>,
+    height: usize,
+    /// True once a pixel came.
+    shows: bool,
+}
+
+impl Screen {
+    fn new(header: &Header, frame: &Frame<'_>) -> Self {
+        let (width, height) = (header.stored.width, header.stored.height);
+        let data = vec![0; width as usize * height as usize * CHANNELS];
+        Self {
+            pixels: Pixels { layout: Layout::Rgba, width, height, data },
+            left: frame.left.into(),
+            top: frame.top.into(),
+            row: vec![0; frame.width.into()],
+            // A row of no pixels cannot be read.
+            height: if frame.width == 0 { 0 } else { frame.height.into() },
+            shows: false,
+        }
+    }
+
+    /// Reads the rows of the frame from top to bottom. If an error occurs, draws the pixels before it.
+    fn plain<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        colors: &Colors,
+    ) -> Result<(), DecodingError> {
+        (0..self.height).try_for_each(|y| self.read(reader, colors, y))
+    }
+
+    /// Reads the rows of the frame in four passes. On an error, rows that did not come repeat the one above
+    /// them, as browsers show a frame that is still being sent.
+    fn interlaced<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        colors: &Colors,
+    ) -> Result<(), DecodingError> {
+        let height = self.height;
+        let mut came = vec![false; height];
+        let order = PASSES.iter().flat_map(|(first, step)| (*first..height).step_by(*step));
+        for y in order {
+            let outcome = self.read(reader, colors, y);
+            if outcome.is_ok() {
+                came[y] = true;
+                continue;
+            }
+            for missing in (1..height).filter(|y| !came[*y]) {
+                self.repeat(missing);
+            }
+            return outcome;
+        }
+        Ok(())
+    }
+
+    /// Reads row `y` of the frame. If an error occurs, draws the pixels of the row before it.
+    fn read<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        colors: &Colors,
+        y: usize,
+    ) -> Result<(), DecodingError> {
+        let (came, outcome) = fill(reader, &mut self.row);
+        self.shows |= came > 0;
+        let line = self.line(y);
+        let to = self.pixels.data[line].as_chunks_mut::<CHANNELS>().0;
+        for (pixel, index) in to.iter_mut().zip(&self.row[..came]) {
+            *pixel = colors[usize::from(*index)];
+        }
+        if outcome? { Ok(()) } else { Err(DecodingError::UnexpectedEof) }
+    }
+
+    /// Copies the row above row `y` of the frame.
+    fn repeat(&mut self, y: usize) {
+        let (above, here) = (self.line(y - 1), self.line(y));
+        if above.len() == here.len() {
+            self.pixels.data.copy_within(above, here.start);
+        }
+    }
+
+    /// Returns the bytes of the screen that show row `y` of the frame.
+    fn line(&self, y: usize) -> std::ops::Range<usize> {
+        let (across, down) = (self.pixels.width as usize, self.pixels.height as usize);
+        if self.top + y >= down {
+            return 0..0;
+        }
+        let first = (self.top + y) * across;
+        let (left, right) = (self.left.min(across), (self.left + self.row.len()).min(across));
+        (first + left) * CHANNELS..(first + right) * CHANNELS
+    }
+}
+
+fn explain(image: &ImageFile<'_>, error: DecodingError) -> Error {
+    match error {
+        DecodingError::OutOfMemory | DecodingError::MemoryLimit => {
+            image.outside_failure().unwrap_or_else(over_memory)
+        }
+        other => image.explain(other),
+    }
+}

@@ -1,0 +1,157 @@
+//! Decodes a blob to pixels, with one module for each decoder.
+//!
+//! [`decode`] receives the requested parts and sizes of the picture. A decoder can return a reduced picture
+//! or a part of it, with its extent, if this is cheaper than the whole picture. The resize crops in the exact
+//! extent of the reduced picture. Rounding in a scaled decode therefore does not shift the result.
+//!
+//! The decoders are called without `image`, because `image` hides necessary details: four inks as stored,
+//! text chunks, and the length of a deflated profile. BMP uses `image`.
+//!
+//! If a file ends early or is damaged, the rows before that are shown, like in browsers. A failed read is
+//! different: the read error is the result, even if the decoder returned a picture.
+
+use std::ops::Range;
+
+use rows::Rows;
+
+use super::color::Profile;
+use super::guard::guarded;
+use super::header::{Format, Header, WebPHeader};
+use super::image_file::ImageFile;
+use super::spare::Spare;
+use crate::error::{ErrorKind, Result, corrupt};
+use crate::geometry::Geometry;
+use crate::pixels::{Picture, Pixels};
+
+mod jpeg;
+mod png;
+mod webp;
+mod gif;
+mod bmp;
+mod tiff;
+mod rows;
+
+pub(crate) use gif::{
+    Colors as GifColors, PASSES as GIF_PASSES, colors_of as gif_colors, fill as fill_gif,
+    options as gif_options, reader as gif_reader,
+};
+pub(crate) use png::{open as open_png, profile as png_profile};
+
+/// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
+pub(crate) const MAX_PROFILE_BYTES: usize = 4 << 20;
+
+/// A decoded picture, not yet turned upright.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) picture: Picture,
+    /// The words of the file on its colours.
+    pub(crate) profile: Option<Profile>,
+    /// The rows that came, if some are missing; those repeat their nearest.
+    pub(crate) came: Option<Range<u32>>,
+}
+
+impl Decoded {
+    /// Wraps a picture decoded whole.
+    fn whole(pixels: Pixels, profile: Option<Profile>) -> Self {
+        Self { picture: Picture::Whole(pixels), profile, came: None }
+    }
+
+    /// Wraps the picture that `rows` make. Fails if some of them are missing.
+    fn of_rows(rows: Rows, profile: Option<Profile>) -> Result<Self> {
+        let picture = rows.finish().ok_or_else(|| corrupt("rows are missing"))?;
+        Ok(Self { picture, profile, came: None })
+    }
+}
+
+/// Takes an embedded ICC profile. One over the limit is left out.
+pub(crate) fn icc(bytes: Option<Vec<u8>>) -> Option<Profile> {
+    let bytes = bytes.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
+    bytes.map(Profile::Icc)
+}
+
+/// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` are the
+/// parts and sizes needed of it, in stored axes: one decode serves them all.
+pub(crate) fn decode(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+    spare: &dyn Spare,
+) -> Result<Decoded> {
+    let decoded = match &header.format {
+        Format::Jpeg(jpeg) => jpeg::decode(image, header, *jpeg, wanted),
+        Format::WebP(WebPHeader::Lossy { .. }) => {
+            or_corrupt(|| webp::decode_lossy(image, header, wanted))
+        }
+        Format::WebP(WebPHeader::Lossless) => {
+            or_corrupt(|| webp::decode_lossless(image, header, wanted))
+        }
+        _ => decode_or_what_came(image, header, wanted, spare),
+    };
+    // Some decoders take an error of their reader for the end of the file.
+    image.outside_failure().map_or(decoded, Err)
+}
+
+/// Decodes with a decoder of ours: one that stumbles over a damaged file costs that file alone.
+fn or_corrupt(decode: impl FnOnce() -> Result<Decoded>) -> Result<Decoded> {
+    guarded(decode).unwrap_or_else(|panic| Err(corrupt(panic)))
+}
+
+/// Decodes with the decoders of others. Of a damaged picture, returns what came.
+fn decode_or_what_came(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+    spare: &dyn Spare,
+) -> Result<Decoded> {
+    let whole = guarded(|| decode_undamaged(image, header, wanted, spare));
+    let error = match whole.unwrap_or_else(|panic| Err(corrupt(panic))) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => error,
+        other => return other,
+    };
+
+    let part = guarded(|| match &header.format {
+        Format::Png(png) => png::decode_what_came(image, header, *png),
+        _ => Ok(None),
+    });
+    match part {
+        Ok(Ok(Some(decoded))) => Ok(decoded),
+        _ => Err(error),
+    }
+}
+
+/// Returns what a decoder of usual files made, or else what `whole` makes, which decodes the others as
+/// well; unless it was the disk or the deadline that failed.
+fn usual_or(
+    image: &ImageFile<'_>,
+    usual: Option<Decoded>,
+    whole: impl FnOnce() -> Result<Decoded>,
+) -> Result<Decoded> {
+    match usual {
+        Some(decoded) => Ok(decoded),
+        None => image.outside_failure().map_or_else(whole, Err),
+    }
+}
+
+fn decode_undamaged(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+    spare: &dyn Spare,
+) -> Result<Decoded> {
+    match &header.format {
+        Format::Png(png) => png::decode(image, header, *png, wanted, spare),
+        Format::WebP(_) => webp::decode_whole(image, header),
+        Format::Gif => gif::decode(image, header, wanted),
+        Format::Bmp => bmp::decode(image, header, wanted),
+        Format::Tiff(tiff) => tiff::decode(image, header, *tiff, wanted),
+        Format::Jpeg(_) => unreachable!("decoded by our own decoder"),
+    }
+}
+
+/// Fails unless the decoder sees the size that passed the limits.
+fn check_same_size(header: &Header, width: usize, height: usize) -> Result<()> {
+    if (width, height) == (header.stored.width as usize, header.stored.height as usize) {
+        return Ok(());
+    }
+    Err(corrupt(format!("header and decoder disagree about the size: {width}×{height}")))
+}

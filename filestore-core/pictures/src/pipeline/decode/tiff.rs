@@ -1,0 +1,170 @@
+//! TIFF, decoded by our own code. The crates `fdeflate` and `fax` decompress Deflate and CCITT Group 4.
+//!
+//! A band of rows is read at once: the strip or the tiles side by side that hold them, of each plane.
+//! `chunks` finds the strips and tiles in the file, and `codec` decompresses each one into its part of the
+//! band. `samples` then makes samples of 8 bits of a row, and `colors` makes pixels of the samples. Of a
+//! damaged file, the rows before the damage are shown.
+
+use super::rows::Rows;
+use super::{Decoded, MAX_PROFILE_BYTES, icc};
+use crate::error::{Result, corrupt, unsupported};
+use crate::geometry::Geometry;
+use crate::lzw::ROOM_BYTES;
+use crate::pipeline::header::{Header, TiffHeader, Values};
+use crate::pipeline::image_file::ImageFile;
+
+mod chunks;
+mod codec;
+mod jpeg;
+mod samples;
+mod colors;
+
+use chunks::Chunks;
+use codec::Codec;
+use colors::Colors;
+
+/// Decodes the picture as [`decode`](super::decode) says.
+pub(super) fn decode(
+    image: &ImageFile<'_>,
+    header: &Header,
+    tiff: TiffHeader,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
+    let model = tiff.model.ok_or_else(|| unsupported("TIFF"))?;
+    let mut bands = Bands {
+        colors: Colors::read(image, tiff, model)?,
+        codec: Codec::open(image, tiff),
+        chunks: Chunks::read(image, tiff)?,
+        band: vec![0; usize::try_from(tiff.band_bytes()).map_err(corrupt)? + ROOM_BYTES],
+        samples: Vec::new(),
+        tiff,
+        image,
+    };
+    let mut rows = Rows::new(header.stored, bands.colors.layout(), wanted);
+    let (came, last) = bands.decode(header.stored.height, &mut rows)?;
+    image.check()?;
+
+    let is_cut = !rows.is_complete();
+    if is_cut && came == 0 {
+        return Err(corrupt("not a row came"));
+    }
+    while !rows.is_complete() {
+        rows.push(&last);
+    }
+    let decoded = Decoded::of_rows(rows, icc(profile(image, tiff)))?;
+    Ok(Decoded { came: is_cut.then_some(0..came), ..decoded })
+}
+
+/// Reads the colour profile, whatever the picture's size. One over the limit of all formats is left out,
+/// and one that is cut.
+fn profile(image: &ImageFile<'_>, tiff: TiffHeader) -> Option<Vec<u8>> {
+    let values = tiff.profile?;
+    let bytes =
+        usize::try_from(values.bytes()?).ok().filter(|bytes| *bytes <= MAX_PROFILE_BYTES)?;
+    let profile = stored(image, values, bytes);
+    (profile.len() == bytes).then_some(profile)
+}
+
+/// Reads the first bytes of the values of a tag, at most `most`: fewer if the file ends before them.
+fn stored(image: &ImageFile<'_>, values: Values, most: usize) -> Vec<u8> {
+    let bytes = values.bytes().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+    let left = usize::try_from(image.len().saturating_sub(values.at())).unwrap_or(usize::MAX);
+    let mut stored = vec![0; bytes.min(most).min(left)];
+    let came = chunks::Source::open(image, false).fill(values.at(), &mut stored);
+    stored.truncate(came);
+    stored
+}
+
+/// The rows of strips or tiles that are read at once, those beside each other included.
+struct Bands<'a> {
+    image: &'a ImageFile<'a>,
+    tiff: TiffHeader,
+    chunks: Chunks,
+    codec: Codec<'a>,
+    colors: Colors,
+    /// Stored rows: those of the first strip or tile, then those of the next.
+    band: Vec<u8>,
+    samples: Vec<u8>,
+}
+
+impl Bands<'_> {
+    /// Decodes up to the last row that shows, or to the end of what came. Returns the number of rows that
+    /// came, and the last of them.
+    fn decode(&mut self, height: u32, rows: &mut Rows) -> Result<(u32, Vec<u8>)> {
+        let (of_chunk, at_once) = (self.tiff.chunks.size.height, self.tiff.rows_at_once());
+        let mut came = 0;
+        let mut pixels = Vec::with_capacity(rows.row_bytes());
+
+        for down in 0..self.tiff.chunks.number.height {
+            let top = down * of_chunk;
+            let shown = of_chunk.min(height - top);
+            for first in (0..shown).step_by(at_once.max(1) as usize) {
+                let count = at_once.min(shown - first);
+                let read = self.read(down, first, count)?;
+                for y in 0..read {
+                    if rows.is_complete() {
+                        return Ok((came, pixels));
+                    }
+                    came += 1;
+                    if rows.wants_next() {
+                        self.row(y, &mut pixels);
+                        rows.push(&pixels);
+                    } else {
+                        rows.skip();
+                    }
+                }
+                if read < count || rows.is_complete() {
+                    if pixels.is_empty() {
+                        pixels.resize(rows.row_bytes(), 0);
+                    }
+                    return Ok((came, pixels));
+                }
+            }
+        }
+        Ok((came, pixels))
+    }
+
+    /// Reads `count` rows, from row `first` on, of the strips or tiles of one row of them. Returns the
+    /// number of rows that came of all.
+    fn read(&mut self, down: u32, first: u32, count: u32) -> Result<u32> {
+        let Self { image, tiff, chunks, codec, band, .. } = self;
+        let bytes = band_part(*tiff);
+        let row_bytes = usize::try_from(tiff.row_bytes()).map_err(corrupt)?;
+        let across = tiff.chunks.number.width;
+        let planes = if tiff.is_planar { tiff.samples } else { 1 };
+
+        let mut came = count;
+        let mut at = 0;
+        for plane in 0..planes as u64 {
+            for column in 0..across {
+                image.check()?;
+                let number = (plane * tiff.chunks.count())
+                    + u64::from(down) * u64::from(across)
+                    + u64::from(column);
+                let Some(place) = chunks.place(number) else { return Ok(0) };
+                // The room is in the next one, which is read later, or behind the last.
+                let part = &mut band[at..at + row_bytes * count as usize + ROOM_BYTES];
+                at += bytes;
+                let read = codec.read(place, first, part)?;
+                part[..read]
+                    .chunks_exact_mut(row_bytes)
+                    .for_each(|row| samples::undo_predictor(row, *tiff));
+                came = came.min(u32::try_from(read / row_bytes).unwrap_or(came));
+            }
+        }
+        Ok(came)
+    }
+
+    /// Makes the pixels of row `y` of those that were read.
+    fn row(&mut self, y: u32, pixels: &mut Vec<u8>) {
+        let Self { tiff, band, colors, samples, .. } = self;
+        samples::of_row(band, *tiff, y as usize, colors.width(), samples);
+        colors.row(samples, pixels);
+    }
+}
+
+/// Counts the bytes of the rows of a strip or tile that are read at once.
+fn band_part(tiff: TiffHeader) -> usize {
+    let bytes = tiff.row_bytes().saturating_mul(tiff.rows_at_once().into());
+    usize::try_from(bytes).expect("the band fits into memory")
+}

@@ -1,0 +1,99 @@
+//! JPEGs as strips or tiles (TIFF Technical Note 2).
+//!
+//! The tables of one are those of the next that has none, as libtiff keeps them: older ImageMagick writes
+//! Huffman tables into the first strip alone.
+
+use super::stored;
+use crate::Dimensions;
+use crate::error::{Result, corrupt, over_memory, unsupported};
+use crate::geometry::{Geometry, Rectangle, area};
+use crate::jpeg::{Failure, Jpeg, Tables};
+use crate::pipeline::budget::tiff_jpeg_bytes;
+use crate::pipeline::header::TiffHeader;
+use crate::pipeline::image_file::ImageFile;
+use crate::pipeline::resize::resize;
+use crate::pixels::{InkModel, Model, Picture};
+
+/// The bytes of all tables that a file may name.
+const MOST_TABLES_BYTES: usize = 64 << 10;
+/// The memory that a JPEG may take, whatever the picture's size: a tile of a few pixels has whole blocks.
+const FEW_BYTES: u64 = 8 << 20;
+
+/// The JPEGs of a file, read in their order.
+pub(super) struct Jpegs<'a> {
+    image: &'a ImageFile<'a>,
+    tiff: TiffHeader,
+    /// The memory that one JPEG may take, besides the rows and what is stored.
+    most_bytes: u64,
+    tables: Tables,
+}
+
+impl<'a> Jpegs<'a> {
+    /// Begins with the tables that the directory names.
+    pub(super) fn new(image: &'a ImageFile<'a>, tiff: TiffHeader) -> Self {
+        let mut tables = Tables::default();
+        let shared = tiff.jpeg_tables.map(|values| stored(image, values, MOST_TABLES_BYTES));
+        // Tables that make no sense are none: a JPEG that needs them has no picture then.
+        if let Some(Ok(shared)) = shared.as_deref().map(Jpeg::survey) {
+            tables.add(&shared);
+        }
+        let most_bytes = tiff_jpeg_bytes(tiff, image.len()).max(FEW_BYTES);
+        Self { image, tiff, most_bytes, tables }
+    }
+
+    /// Decodes the JPEG of a strip or tile to rows of interleaved samples, which keep their meaning. Returns
+    /// the number of bytes that came: none of a JPEG without a picture.
+    pub(super) fn read(&mut self, data: &[u8], rows: &mut [u8]) -> Result<usize> {
+        let mut file = b"\xFF\xD8".to_vec();
+        self.tables.write(&mut file);
+        file.extend_from_slice(data.strip_prefix(b"\xFF\xD8").unwrap_or(data));
+
+        let Ok(jpeg) = Jpeg::survey(&file) else { return Ok(0) };
+        self.tables.add(&jpeg);
+        let Some(size) = jpeg.size() else { return Ok(0) };
+        let chunk = self.tiff.chunks.size;
+        if size.width > chunk.width || size.height > chunk.height {
+            return Err(corrupt("a strip or tile larger than the picture"));
+        }
+        let model = model(self.tiff.samples_of_chunk());
+        let model = model.filter(|model| jpeg.is_of(*model)).ok_or_else(|| unsupported("TIFF"))?;
+        let samples = area(size) * self.tiff.samples_of_chunk() as u64;
+        if jpeg.memory_needed().saturating_add(2 * samples) > self.most_bytes {
+            return Err(over_memory());
+        }
+
+        let crop = Rectangle { left: 0, top: 0, width: size.width, height: size.height };
+        let whole = Geometry { crop, target: size };
+        let planes = match jpeg.decode(model, &[whole], &|| self.image.is_late()) {
+            Ok(planes) => planes,
+            Err(Failure::Corrupt(_)) => return Ok(0),
+            Err(Failure::Late) => return Err(self.image.explain("deadline")),
+        };
+        let pixels = resize(&Picture::Planes(planes), whole)?;
+        Ok(self.put(size, &pixels.data, rows))
+    }
+
+    /// Copies the rows of a JPEG of `size`, which may be narrower than its tile.
+    fn put(&self, size: Dimensions, data: &[u8], rows: &mut [u8]) -> usize {
+        let samples = self.tiff.samples_of_chunk();
+        let (from, to) =
+            (size.width as usize * samples, self.tiff.chunks.size.width as usize * samples);
+        let mut came = 0;
+        for (to, from) in rows.chunks_exact_mut(to.max(1)).zip(data.chunks_exact(from.max(1))) {
+            to[..from.len()].copy_from_slice(from);
+            to[from.len()..].fill(0);
+            came += to.len();
+        }
+        came
+    }
+}
+
+/// Returns a model of so many components that leaves them as they are; `None` for a number without one.
+fn model(components: usize) -> Option<Model> {
+    Some(match components {
+        1 => Model::Grey,
+        3 => Model::Rgb,
+        4 => Model::Inks(InkModel::Cmyk),
+        _ => return None,
+    })
+}

@@ -1,0 +1,6 @@
+//! Access: API keys, scopes, signed URLs. Without HTTP.
+
+pub mod key;
+pub mod scope;
+pub mod signature;
+pub mod signed_url;

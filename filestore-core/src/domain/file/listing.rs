@@ -1,0 +1,186 @@
+//! Listings: filters and pages.
+
+use super::media::listed_as;
+use super::record::FileRecord;
+use super::status::{PurgeStatus, Status, SyncStatus};
+use crate::domain::id::{FileId, OrganizationId, SubSystem};
+use crate::domain::time::clock::Timestamp;
+
+/// The filter of a listing. The newest files come first (by file id, descending). With
+/// `name_prefix` and organizations, files are sorted by name, and newest first among equal names.
+///
+/// For example, `ListFilter::new().status(Status::Ready)` lists all READY files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListFilter {
+    /// Only files of this organization.
+    pub organization_id: Option<OrganizationId>,
+    /// Only files of this sub-system.
+    pub sub_system: Option<SubSystem>,
+    /// Only files with this status.
+    pub status: Option<Status>,
+    /// Only files with this sync status.
+    pub sync_status: Option<SyncStatus>,
+    /// `None`: only files that are not deleted. `Some`: only files with this purge status.
+    pub purge_status: Option<PurgeStatus>,
+    /// Only files with a name that begins with this text, compared character by character.
+    pub name_prefix: Option<String>,
+    /// Only files with this media type, in lower case and without parameters. Parameters of a
+    /// file's type are ignored.
+    pub mime_type: Option<String>,
+    /// Only files uploaded at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Only files uploaded before this time.
+    pub created_before: Option<Timestamp>,
+    /// Only files with all these members in their custom metadata. Write numbers and booleans as in
+    /// JSON.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl ListFilter {
+    /// Creates a filter for all files that are not deleted.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps only files of one organization.
+    #[must_use]
+    pub fn organization(mut self, id: OrganizationId) -> Self {
+        self.organization_id = Some(id);
+        self
+    }
+
+    /// Keeps only files of one sub-system.
+    #[must_use]
+    pub fn sub_system(mut self, name: SubSystem) -> Self {
+        self.sub_system = Some(name);
+        self
+    }
+
+    /// Keeps only files with this status.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Keeps only files with this sync status.
+    #[must_use]
+    pub fn sync_status(mut self, status: SyncStatus) -> Self {
+        self.sync_status = Some(status);
+        self
+    }
+
+    /// Lists deleted files that are not yet purged.
+    #[must_use]
+    pub fn deleted(mut self) -> Self {
+        self.purge_status = Some(PurgeStatus::SystemPurge);
+        self
+    }
+
+    /// Keeps only files with a name that begins with `text`.
+    #[must_use]
+    pub fn name_prefix(mut self, text: impl Into<String>) -> Self {
+        self.name_prefix = Some(text.into());
+        self
+    }
+
+    /// Keeps only files with this media type.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Keeps only files uploaded at this time or later.
+    #[must_use]
+    pub fn created_after(mut self, time: Timestamp) -> Self {
+        self.created_after = Some(time);
+        self
+    }
+
+    /// Keeps only files uploaded before this time.
+    #[must_use]
+    pub fn created_before(mut self, time: Timestamp) -> Self {
+        self.created_before = Some(time);
+        self
+    }
+
+    /// Keeps only files with this member of custom metadata. If you call this several times, files
+    /// must match all members.
+    #[must_use]
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.push((key.into(), value.into()));
+        self
+    }
+
+    /// Tests whether a listing with this filter shows `record`, for any caller.
+    pub(crate) fn admits(&self, record: &FileRecord) -> bool {
+        let state = record.state;
+        self.organization_id.as_ref().is_none_or(|id| *id == record.organization_id)
+            && self.sub_system.as_ref().is_none_or(|part| *part == record.sub_system)
+            && self.status.is_none_or(|status| status == state.status())
+            && self.sync_status.is_none_or(|status| status == state.sync())
+            && self.purge_status == state.purge()
+            && self.name_prefix.as_ref().is_none_or(|start| record.original_name.starts_with(start))
+            && self.mime_type.as_ref().is_none_or(|mime| *mime == listed_as(&record.mime_type))
+            && self.created_after.is_none_or(|at| record.file_id.made_at() >= at)
+            && self.created_before.is_none_or(|at| record.file_id.made_at() < at)
+            && record.metadata.has_all(&self.metadata)
+    }
+}
+
+/// The position between two files, where one page ends and the next begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPosition {
+    /// Name of the file before the position, in listings by name.
+    pub name: Option<String>,
+    /// Id of the file before the position.
+    pub file_id: FileId,
+}
+
+/// Returns the smallest text after all texts with this prefix, in the order of characters. `None`
+/// if no such text exists.
+pub(crate) fn end_of_prefix(prefix: &str) -> Option<String> {
+    let mut end: Vec<char> = prefix.chars().collect();
+    while let Some(last) = end.pop() {
+        // Surrogates are no characters.
+        let next = ((u32::from(last) + 1)..=u32::from(char::MAX)).find_map(char::from_u32);
+        if let Some(next) = next {
+            end.push(next);
+            return Some(end.into_iter().collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_text() {
+        for (prefix, end) in [
+            ("a", Some("b")),
+            ("ab", Some("ac")),
+            ("a\u{10FFFF}", Some("b")),
+            ("a\u{D7FF}", Some("a\u{E000}")),
+            ("\u{7F}", Some("\u{80}")),
+            ("", None),
+            ("\u{10FFFF}\u{10FFFF}", None),
+        ] {
+            assert_eq!(end_of_prefix(prefix).as_deref(), end, "{prefix:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_the_texts_with_the_prefix_lie_between(prefix in ".{1,3}", text in ".{0,5}", with in any::<bool>()) {
+            let text = if with { format!("{prefix}{text}") } else { text };
+            let end = end_of_prefix(&prefix);
+            let lies = text >= prefix && end.is_none_or(|end| text < end);
+            prop_assert_eq!(lies, text.starts_with(&prefix));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The load of a store at one moment: queues, caches and counters, for monitoring.
+
+use super::fsck::FsckSummary;
+use super::overview::{DiskSpace, Unfinished};
+use crate::domain::time::clock::Timestamp;
+
+/// The load of a store.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Load {
+    /// Time of the figures.
+    pub at: Timestamp,
+    /// Time at which the store was opened. Counters begin at 0 then.
+    pub opened_at: Timestamp,
+    /// Disk of the data directory. `None` if its size is unknown.
+    pub disk: Option<DiskSpace>,
+    /// Staged files without a commit.
+    pub unfinished: Unfinished,
+    /// Changes that wait for the writer of the database.
+    pub writes: QueueLoad,
+    /// Variants and their caches.
+    pub variants: VariantLoad,
+    /// Files copied to or between providers.
+    pub copied_files: u64,
+    /// Bytes read for these copies.
+    pub copied_bytes: u64,
+    /// Damaged rows.
+    pub damaged_rows: u64,
+    /// Files without their bytes.
+    pub missing_blobs: u64,
+    /// The last scrub, if there was one.
+    pub scrub: Option<FsckSummary>,
+}
+
+/// A queue with a maximum length.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueLoad {
+    /// Waiting entries.
+    pub waiting: u64,
+    /// Maximum number of waiting entries.
+    pub max: u64,
+}
+
+impl QueueLoad {
+    pub(crate) fn new(waiting: usize, max: usize) -> Self {
+        Self { waiting: waiting as u64, max: max as u64 }
+    }
+}
+
+/// The work of making variants, and their caches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VariantLoad {
+    /// Tasks that wait for a thread.
+    pub tasks: QueueLoad,
+    /// Busy threads.
+    pub busy_threads: u64,
+    /// All threads.
+    pub threads: u64,
+    /// Variants from the memory cache.
+    pub from_memory: u64,
+    /// Variants from the disk cache.
+    pub from_disk: u64,
+    /// Variants made.
+    pub made: u64,
+    /// Variants that could not be made, or were refused because the queue was full.
+    pub failed: u64,
+    /// Entries of the disk cache, as far as counted.
+    pub disk_entries: u64,
+    /// Bytes of the disk cache, as far as counted.
+    pub disk_bytes: u64,
+    /// Entries of the memory cache.
+    pub memory_entries: u64,
+    /// Bytes of the memory cache.
+    pub memory_bytes: u64,
+    /// Bytes of decoded pictures in memory, for further sizes.
+    pub retained_bytes: u64,
+    /// Files that wait for variants in advance.
+    pub eager_waiting: u64,
+}

@@ -1,0 +1,138 @@
+//! Organizations and their sub-systems, from the totals that triggers keep.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+
+use crate::domain::access::scope::Scope;
+use crate::domain::error::{Error, Result};
+use crate::domain::file::usage::{KnownOrganization, Standing, Stored, SubSystemUsage, Usage};
+use crate::domain::id::{OrganizationId, SubSystem};
+use crate::metadata::Organizations;
+use crate::metadata::paging::{add_part, parts_limit, scoped_after};
+
+use super::{bindings, damage, row, usage};
+use crate::metadata::sqlite::SqliteMetadata;
+use crate::metadata::sqlite::session::fault::{Fault, Source};
+
+/// The ids behind one id: of organizations with files, and of those with an active binding.
+pub(in crate::metadata::sqlite) const NAMES: &str = "SELECT organization_id FROM (
+      SELECT DISTINCT organization_id FROM organization_usage
+      WHERE organization_id > ?1 AND files > 0 ORDER BY organization_id LIMIT ?2)
+     UNION SELECT name FROM (
+      SELECT CAST(organization_id AS TEXT) AS name FROM bindings INDEXED BY bindings_by_name
+      WHERE is_active = 1 AND CAST(organization_id AS TEXT) > ?1
+      ORDER BY CAST(organization_id AS TEXT) LIMIT ?2)
+     ORDER BY 1 LIMIT ?2";
+
+pub(in crate::metadata::sqlite) const SUB_SYSTEMS: &str =
+    "SELECT sub_system, files, bytes, standing FROM sub_system_usage
+     WHERE organization_id = ?1 AND sub_system > ?2 AND files > 0
+     ORDER BY sub_system, standing LIMIT ?3";
+
+#[async_trait]
+impl Organizations for SqliteMetadata {
+    async fn list_organizations(
+        &self,
+        scope: &Scope,
+        after: Option<&OrganizationId>,
+        limit: usize,
+    ) -> Result<Vec<KnownOrganization>> {
+        let (scope, after) = (scope.clone(), after.cloned());
+        self.readers
+            .run("listing organizations", move |sql| {
+                // One snapshot for all look-ups.
+                let snapshot = sql.unchecked_transaction()?;
+                list(&snapshot, &scope, after.as_ref(), limit)
+            })
+            .await
+    }
+
+    async fn list_sub_systems(
+        &self,
+        organization: &OrganizationId,
+        after: Option<&SubSystem>,
+        limit: usize,
+    ) -> Result<Vec<SubSystemUsage>> {
+        let (organization, after) = (organization.clone(), after.cloned());
+        self.readers
+            .run("listing sub-systems", move |sql| {
+                let after = after.as_ref().map_or("", SubSystem::as_str);
+                let rows = row::limit(parts_limit(limit));
+                let params = params![organization.as_str(), after, rows];
+                let mut all = Vec::new();
+                for (name, standing, stored) in row::collect(sql, SUB_SYSTEMS, params, part)? {
+                    add_part(&mut all, name, standing, stored);
+                }
+                all.truncate(limit);
+                Ok(all)
+            })
+            .await
+    }
+
+    async fn total(&self) -> Result<Usage> {
+        self.readers.run("adding totals up", usage::total).await
+    }
+}
+
+fn list(
+    sql: &Connection,
+    scope: &Scope,
+    after: Option<&OrganizationId>,
+    limit: usize,
+) -> Result<Vec<KnownOrganization>, Fault> {
+    let mut known = Vec::new();
+    match scope {
+        Scope::Organizations(list) => describe(sql, scoped_after(list, after), limit, &mut known)?,
+        Scope::All => {
+            let mut after = after.map_or("", OrganizationId::as_str).to_owned();
+            // Names that are passed over must not make a page look like the last one.
+            while known.len() < limit {
+                let params = params![after, row::limit(limit)];
+                let texts: Vec<String> =
+                    row::collect_whole(sql, NAMES, params, |row| Ok(row.get(0)?))?;
+                let mut names = Vec::new();
+                for text in &texts {
+                    let name = text.parse().map_err(|source: Error| damaged(source.into()));
+                    names.extend(damage::pass_over(name)?);
+                }
+                describe(sql, names, limit, &mut known)?;
+
+                let Some(last) = texts.last().filter(|_| texts.len() >= limit) else { break };
+                after.clone_from(last);
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// Adds the files, bytes and bindings of organizations until there are `limit`. Leaves out those without any.
+fn describe(
+    sql: &Connection,
+    names: Vec<OrganizationId>,
+    limit: usize,
+    known: &mut Vec<KnownOrganization>,
+) -> Result<(), Fault> {
+    for organization_id in names {
+        if known.len() == limit {
+            break;
+        }
+        let stored = usage::by_location(sql, &organization_id)?.total();
+        let binding = match organization_id.number() {
+            Some(number) => damage::pass_over(bindings::active(sql, number))?.flatten(),
+            None => None,
+        };
+        if stored.files > 0 || binding.is_some() {
+            known.push(KnownOrganization { organization_id, stored, binding });
+        }
+    }
+    Ok(())
+}
+
+fn part(row: &rusqlite::Row<'_>) -> Result<(SubSystem, Standing, Stored), Fault> {
+    let name = row::parse(row, 0).map_err(damaged)?;
+    Ok((name, row::parse(row, 3).map_err(damaged)?, usage::stored(row)?))
+}
+
+fn damaged(source: Source) -> Fault {
+    Fault::Row { what: "a total".into(), source }
+}

@@ -1,0 +1,164 @@
+//! The commits of a session: of one file, of a batch, of a replacement.
+
+use std::mem;
+
+use super::{Claims, ONLY, Shape, UploadSession, batch_too_large};
+use crate::domain::access::scope::Scope;
+use crate::domain::access::signed_url::UploadPermit;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::record::FileRecord;
+use crate::domain::id::OrganizationId;
+use crate::service::files::change::Changed;
+use crate::service::request::{BatchItem, NewBatch, NewUpload, Replacement, Uploaded};
+use crate::service::uploads::claims::UploadClaims;
+use crate::service::uploads::new_files::{NewFile, OneOrMore, ReplyShape, StagedFiles};
+use crate::storage::StagedBlob;
+
+impl UploadSession {
+    /// Makes a file of the received bytes. When it returns, bytes and record are durable.
+    ///
+    /// `DigestMismatch` leaves nothing behind, and `SignatureUsed` if the permit of the upload was spent before.
+    /// `IdempotencyMismatch` if the key was used with another content. `Conflict` if the organization was
+    /// erased after the upload began, `SignatureInvalid` if it was erased after the permit was signed.
+    pub async fn commit(mut self, new: NewUpload) -> Result<Uploaded<FileRecord>> {
+        new.given.check(self.store.name_limit())?;
+        let bytes = self.only_file().await?;
+        if new.sha256.is_some_and(|sum| sum != bytes.sha256) {
+            let message = "the bytes do not have the given sha256";
+            return Err(Error::new(ErrorKind::DigestMismatch, message).with_field("sha256"));
+        }
+
+        let permit = self.claimed_for(&new.organization_id).await?;
+        let file = NewFile { index: None, given: new.given, metadata: new.metadata, bytes };
+        let files = StagedFiles {
+            organization_id: new.organization_id,
+            sub_system: new.sub_system,
+            temp: new.temp,
+            files: OneOrMore::one(file),
+            reply: ReplyShape::Record,
+            permit,
+        };
+        Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
+            Uploaded::New(records) => Uploaded::New(records.first),
+            Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
+        })
+    }
+
+    /// Makes files of the received bytes: all of them or none, at every instant, to every reader. The records
+    /// come in ascending order of the items' numbers. Errors as [`commit`](Self::commit), and `MissingField`
+    /// for a batch without items or an item without a file, `InvalidField` if the claims have a permit.
+    pub async fn commit_batch(
+        mut self,
+        batch: NewBatch,
+        mut items: Vec<BatchItem>,
+    ) -> Result<Uploaded<Vec<FileRecord>>> {
+        self.settle().await?;
+        self.check_batch(&items)?;
+        items.sort_by_key(|item| item.index);
+        if self.claimed_for(&batch.organization_id).await?.is_some() {
+            let message = "a permit is for one file, so a batch cannot spend it";
+            return Err(Error::invalid("permit", message));
+        }
+        self.expect_shape(Shape::Batch)?;
+        let Some(files) = OneOrMore::from_iter(self.files_of(items)?) else {
+            return Err(empty_batch());
+        };
+
+        let files = StagedFiles {
+            organization_id: batch.organization_id,
+            sub_system: batch.sub_system,
+            temp: false,
+            files,
+            reply: ReplyShape::List,
+            permit: None,
+        };
+        Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
+            Uploaded::New(records) => Uploaded::New(records.into_vec()),
+            Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
+        })
+    }
+
+    /// Puts the received bytes in the place of those of the claimed file, which must be in `scope`. Errors as
+    /// [`Files::change`](crate::Files::change), and `MissingField` without the claims of a replacement.
+    pub async fn commit_replacement(mut self, new: Replacement, scope: &Scope) -> Result<Changed> {
+        new.given.check(self.store.name_limit())?;
+        let Some(Claims::Replacement(claims)) = self.claims.take() else {
+            return Err(missing("file_id", "a replacement claims the file that it is for"));
+        };
+        let bytes = self.only_file().await?;
+        let files = self.store.scoped(scope);
+        files.replace_bytes(claims.file_id, new, bytes, &claims.conditions).await
+    }
+
+    /// Takes the one file of an upload or a replacement.
+    async fn only_file(&mut self) -> Result<StagedBlob> {
+        self.settle().await?;
+        self.expect_shape(Shape::OneFile)?;
+        self.whole.take(ONLY).ok_or_else(|| missing("file", "no file has arrived"))
+    }
+
+    /// Joins the items to their files.
+    fn files_of(&mut self, items: Vec<BatchItem>) -> Result<Vec<NewFile>> {
+        let mut files = Vec::with_capacity(items.len());
+        for BatchItem { index, given, metadata } in items {
+            let bytes = self.whole.take(index);
+            let bytes =
+                bytes.ok_or_else(|| missing("file", "an item has no file").with_item(index))?;
+            files.push(NewFile { index: Some(index), given, metadata, bytes });
+        }
+        match self.whole.left() {
+            Some(index) => {
+                Err(missing("items", "a file has arrived without its item").with_item(index))
+            }
+            None => Ok(files),
+        }
+    }
+
+    /// Checks that the claims are those of an upload to `organization`, and takes these if there are none.
+    /// Returns the permit that the upload spends.
+    async fn claimed_for(&mut self, organization: &OrganizationId) -> Result<Option<UploadPermit>> {
+        if self.claims.is_none() {
+            self.claim(UploadClaims::new(organization.clone())).await?;
+        }
+        match &self.claims {
+            Some(Claims::Upload(claims)) if claims.organization_id == *organization => {
+                Ok(claims.permit.clone())
+            }
+            _ => {
+                let message = "the session's claims are not those of an upload to the organization";
+                Err(Error::invalid("organization_id", message))
+            }
+        }
+    }
+
+    fn check_batch(&self, items: &[BatchItem]) -> Result<()> {
+        if items.is_empty() {
+            return Err(empty_batch());
+        }
+
+        let limits = self.store.inner.config().limits;
+        if items.len() > limits.max_batch_items {
+            let message = format!("a batch has at most {} items", limits.max_batch_items);
+            return Err(Error::new(ErrorKind::TooManyItems, message)
+                .with_limit(limits.max_batch_items as u64));
+        }
+        if self.whole.bytes() > limits.max_batch_size {
+            return Err(batch_too_large(limits.max_batch_size));
+        }
+
+        for item in items {
+            item.given
+                .check(self.store.name_limit())
+                .map_err(|error| error.with_item(item.index))?;
+        }
+        Ok(())
+    }
+}
+
+fn missing(field: &str, message: &str) -> Error {
+    Error::new(ErrorKind::MissingField, message).with_field(field)
+}
+
+fn empty_batch() -> Error {
+    missing("items", "a batch needs at least one item")
+}

@@ -1,0 +1,181 @@
+//! Staged bytes after a commit that failed.
+//!
+//! # Crash safety
+//! Nothing is discarded before it is certain that no record names it. A commit whose answer was lost may
+//! still be under way at a database on another machine: it is waited for, as long as the process runs.
+//! Blobs that were not settled by its end are left to the next start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::path::BlobKey;
+use crate::domain::id::BlobId;
+use crate::metadata::Metadata;
+use crate::service::Inner;
+use crate::tasks;
+
+/// The pause between two questions to a database that is away.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Inner {
+    /// Settles staged blobs after their commit failed with `error`: those that no record names are
+    /// discarded. Where the error leaves it open whether the commit was made the database is asked;
+    /// if the database does not answer either, the blobs stay until the next start, which asks
+    /// again.
+    ///
+    /// A commit that may still be under way is waited for first, in the background: its client has an
+    /// answer already.
+    pub(in crate::service) async fn discard_uncommitted(
+        self: &Arc<Self>,
+        staged: Vec<BlobId>,
+        error: &Error,
+    ) {
+        if leaves_nothing(error) {
+            return self.discard(staged).await;
+        }
+        if error.kind() != ErrorKind::OutcomeUnknown {
+            let live = self.metadata.live_local_keys(&staged).await;
+            return self.settle_staged(staged, live).await;
+        }
+
+        // Weak: a store that is dropped must not go on holding its directory.
+        let (inner, metadata) = (Arc::downgrade(self), Arc::clone(&self.metadata));
+        tasks::spawn(async move {
+            let live = live_once_known(&*metadata, &staged).await;
+            if let Some(inner) = inner.upgrade() {
+                inner.settle_staged(staged, live).await;
+            }
+        });
+    }
+
+    /// Publishes the staged blobs that are `live`, and discards the others. Without an answer of the
+    /// database they stay.
+    async fn settle_staged(&self, staged: Vec<BlobId>, live: Result<Vec<BlobKey>>) {
+        match live {
+            Ok(live) => {
+                let mut dead = staged;
+                dead.retain(|id| live.iter().all(|key| key.blob_id() != *id));
+                self.publish_all(live).await;
+                self.discard(dead).await;
+            }
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
+            }
+        }
+    }
+
+    /// Discards staged blobs that no record will name. Those that cannot be removed now are removed
+    /// at the next start.
+    pub(in crate::service) async fn discard(&self, staged: Vec<BlobId>) {
+        if let Err(error) = self.stores.local().discard_staged(staged).await {
+            tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
+        }
+    }
+}
+
+/// Returns true if after this error it is certain that nothing was committed: every kind but a fault
+/// of the service, which may have struck during the commit itself, and a commit that a database far away
+/// did not answer.
+fn leaves_nothing(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Internal | ErrorKind::OutcomeUnknown)
+}
+
+/// Looks up which of the staged blobs have a record, once no commit of them is under way any more. A
+/// database that is away is asked again and again.
+async fn live_once_known(metadata: &dyn Metadata, staged: &[BlobId]) -> Result<Vec<BlobKey>> {
+    loop {
+        metadata.outcomes_known().await?;
+        match metadata.live_local_keys(staged).await {
+            Err(error) if error.kind() == ErrorKind::Busy => sleep(ASK_AGAIN).await,
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::FileStore;
+    use crate::domain::access::scope::Scope;
+    use crate::service::NewUpload;
+
+    fn staged_names(store: &FileStore) -> usize {
+        std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count()
+    }
+
+    /// A store whose organization 42 has a binding that cannot be read, and a file of it.
+    async fn with_a_broken_binding(
+        dir: &Path,
+    ) -> (FileStore, crate::domain::file::record::FileRecord) {
+        let store = FileStore::open(dir).await.unwrap();
+        let record = store.upload(new(), &b"old"[..]).await.unwrap();
+        store.inner.uploads.publishing.idle().await;
+        let other = Connection::open(store.data_dir().database()).unwrap();
+        let sql = "INSERT INTO bindings (organization_id, organization_name, storage_provider, sync_enabled,
+             is_active, effective_from) VALUES (42, 'x', 'no code', 0, 1, 0)";
+        assert_eq!(other.execute(sql, []).unwrap(), 1);
+        (store, record)
+    }
+
+    /// Stages bytes as a commit leaves them that may have named them.
+    async fn staged(store: &FileStore, bytes: &'static str) -> BlobId {
+        let id = BlobId::generate(store.now());
+        let mut writer = store.inner.stores.local().stage(id, 100).await.unwrap();
+        writer.write(bytes.into()).await.unwrap();
+        writer.finish().await.unwrap().keep()
+    }
+
+    fn new() -> NewUpload {
+        NewUpload::new("42".parse().unwrap(), "docs".parse().unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_internal_error_before_the_commit_leaves_nothing_in_staging() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, record) = with_a_broken_binding(dir.path()).await;
+        let error = store.upload(new(), &b"bytes"[..]).await.unwrap_err();
+        assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
+
+        let error =
+            store.scoped(&Scope::All).replace(record.file_id, &b"new"[..]).await.unwrap_err();
+        assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
+        assert_eq!(store.scoped(&Scope::All).read(record.file_id).await.unwrap(), "old");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_outcome_is_settled_by_what_the_database_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let key = store.upload(new(), &b"kept"[..]).await.unwrap().blob.key;
+        store.inner.uploads.publishing.idle().await;
+        let stored = dir.path().join("blobs").join(key.as_str());
+        std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string()))
+            .unwrap();
+        let nobodys = staged(&store, "nobody's").await;
+
+        let unknown = Error::internal("committing", "no answer");
+        store.inner.discard_uncommitted(vec![key.blob_id(), nobodys], &unknown).await;
+        assert!(stored.exists());
+        assert_eq!(staged_names(&store), 0);
+    }
+
+    #[tokio::test]
+    async fn what_a_closed_database_cannot_settle_stays_for_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let id = staged(&store, "x").await;
+        store.close().await;
+        store
+            .inner
+            .discard_uncommitted(vec![id], &Error::internal("committing", "no answer"))
+            .await;
+        assert_eq!(staged_names(&store), 1);
+    }
+}

@@ -1,0 +1,7 @@
+//! The runner of the workers, and their shared parts: lanes, progress and failures.
+
+pub(super) mod runner;
+pub(super) mod run;
+pub(super) mod lane;
+pub(crate) mod progress;
+pub(super) mod failures;

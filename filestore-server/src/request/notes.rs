@@ -1,0 +1,64 @@
+//! Notes of a request for its audit line.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use crate::table::Route;
+
+/// The maximum bytes of a path in an audit line.
+const PATH_BYTES: usize = 256;
+
+/// The parts of a request that its audit line needs after the routes have consumed them.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    path: String,
+    /// The body, if a route accepted it as JSON.
+    body: OnceLock<Vec<u8>>,
+    /// The facts that the route reported.
+    report: Mutex<Map<String, Value>>,
+}
+
+impl Notes {
+    /// Begins the notes of a request. `None` if its route writes no audit line.
+    pub(crate) fn of(route: Option<&Route>, path: &str) -> Option<Self> {
+        route.filter(|route| route.is_audited()).map(|_| Self {
+            path: cut(path).to_owned(),
+            body: OnceLock::new(),
+            report: Mutex::default(),
+        })
+    }
+
+    /// Records the body of the request.
+    pub(crate) fn keep_body(&self, json: &[u8]) {
+        // A body is read once.
+        let _ = self.body.set(json.to_vec());
+    }
+
+    /// Records a fact that a route reports.
+    pub(crate) fn keep_fact(&self, name: &str, value: impl Into<Value>) {
+        self.report.lock().insert(name.to_owned(), value.into());
+    }
+
+    /// Returns the requested path, without its query.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the body of the request, if it was JSON.
+    pub(crate) fn body(&self) -> Option<Value> {
+        self.body.get().and_then(|json| serde_json::from_slice(json).ok())
+    }
+
+    /// Returns the facts that the route has reported, if any.
+    pub(crate) fn report(&self) -> Option<Map<String, Value>> {
+        let report = self.report.lock();
+        (!report.is_empty()).then(|| report.clone())
+    }
+}
+
+/// Cuts a path to the maximum length of a path with valid ids, because anyone can send long paths.
+fn cut(path: &str) -> &str {
+    &path[..path.floor_char_boundary(PATH_BYTES)]
+}

@@ -1,0 +1,76 @@
+//! GET /: the way to the API, for whoever types only the address of the server.
+
+use std::sync::Arc;
+
+use filestore_core::api::PREFIX;
+use http::HeaderMap;
+use http::header::{ACCEPT, CACHE_CONTROL, HeaderValue, VARY};
+use serde_json::json;
+use warp::Filter;
+use warp::reply::Response;
+
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::routes::filters::{Route, get};
+
+/// Builds `/`.
+pub(crate) fn routes() -> Route {
+    warp::path::end().and(get(root)).boxed()
+}
+
+/// Leads a browser to the page of the API, and tells programs where the API is.
+async fn root(call: Arc<Call>) -> Result<Response, Failure> {
+    let at = |path: &str| call.app.base.minted(&format!("{PREFIX}{path}"));
+    let page = call.app.base.public(&format!("{PREFIX}/docs"));
+
+    let mut response = match HeaderValue::try_from(page) {
+        Ok(page) if wants_html(&call.headers) => reply::found(page),
+        _ => reply::ok(&json!({
+            "service": "filestore",
+            "api": at(""),
+            "docs": at("/docs"),
+            "openapi": at("/openapi.json"),
+        }))?,
+    };
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+/// Tests whether the client names HTML, as browsers do and programs do not. `*/*` names nothing.
+fn wants_html(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_html = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("text/html"));
+        // A weight of 0 refuses the type (RFC 9110 section 12.4.2).
+        let is_refused = parts.any(|part| {
+            let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            weight.and_then(|weight| weight.parse::<f32>().ok()).is_some_and(|weight| weight <= 0.0)
+        });
+        is_html && !is_refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_client_that_names_html_is_led_to_the_page() {
+        let wants = |accept: &'static str| {
+            wants_html(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]))
+        };
+        for browser in [
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "application/json;q=0.9, Text/HTML; q=0.5",
+        ] {
+            assert!(wants(browser), "{browser}");
+        }
+        for program in ["*/*", "application/json", "text/html;q=0", "text/htmlx", ""] {
+            assert!(!wants(program), "{program}");
+        }
+        assert!(!wants_html(&HeaderMap::new()));
+    }
+}
