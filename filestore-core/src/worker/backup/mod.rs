@@ -192,7 +192,7 @@ impl Backups {
     /// use filestore_core::admin::{Backups, NoProgress, RestoredAs};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let config = StoreConfig::load("/etc/filestore/filestore.toml".as_ref())?;
+    /// let config = StoreConfig::load("/etc/filestore/filestore.toml")?;
     /// let backups = Backups::open("/mnt/backup/files").await?;
     /// let (into, original) = ("/var/lib/filestore", RestoredAs::Original);
     /// let report = backups.restore_for(None, into, original, &config, Arc::new(NoProgress)).await?;
