@@ -1,9 +1,6 @@
 //! The commands, one file per group.
 
 mod upload;
-mod recursive;
-mod journal;
-mod walk;
 mod get;
 mod ids;
 mod file;
@@ -16,8 +13,6 @@ pub(crate) mod backup;
 mod metadata;
 mod migrate;
 mod organization;
-mod organizations;
-mod erase_plan;
 mod receipt;
 mod sign;
 mod purge;
@@ -183,7 +178,7 @@ async fn on_target(
     let target = &*opened.target;
     match command {
         Command::Upload(args) => match args.recursive.clone() {
-            Some(dir) => recursive::run(&dir, args, opened, out).await,
+            Some(dir) => upload::recursive(&dir, args, opened, out).await,
             None => upload::run(args, target, out).await,
         },
         Command::Batch(args) => upload::batch(args, target, out).await,

@@ -4,24 +4,18 @@
 //! conversions here give each value its name in the API.
 
 mod vocabulary;
-mod backup;
 mod file;
 mod binding;
 mod provider;
-mod check;
 mod variant;
-mod key;
 mod sign;
 mod sheet;
-mod report;
-mod fsck;
-mod erase;
 mod receipt;
-mod overview;
 mod usage;
 mod me;
 mod id;
 mod reply;
 mod field;
+mod admin;
 
 pub use field::field_name;

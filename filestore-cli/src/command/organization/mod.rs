@@ -5,6 +5,9 @@
 //! after the export has read it back and compared the digest. A resumed export skips files with a
 //! line.
 
+mod list;
+mod erase_plan;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -18,9 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use super::erase_plan;
 use super::get::safe_name;
-use super::organizations;
 use crate::args::OrganizationCommand;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Meter, Output, counted, plain, size};
@@ -37,9 +38,9 @@ pub(super) async fn run(
     stop: &watch::Sender<bool>,
 ) -> Result<Exit> {
     match command {
-        OrganizationCommand::List(args) => organizations::list(args, target, out).await,
+        OrganizationCommand::List(args) => list::list(args, target, out).await,
         OrganizationCommand::SubSystems { org, pages } => {
-            organizations::sub_systems(&org.id(), pages, target, out).await
+            list::sub_systems(&org.id(), pages, target, out).await
         }
 
         OrganizationCommand::Export { org, to } => {

@@ -32,7 +32,7 @@ struct Summary {
 }
 
 /// Uploads the files below `root` that are not in the journal yet.
-pub(super) async fn run(
+pub(in crate::command) async fn recursive(
     root: &Path,
     args: UploadArgs,
     opened: &Opened,

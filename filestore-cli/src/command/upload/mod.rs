@@ -1,4 +1,10 @@
-//! `upload FILE...` and `batch`.
+//! `upload FILE...`, `upload --recursive` and `batch`.
+
+mod recursive;
+mod journal;
+mod walk;
+
+pub(super) use recursive::recursive;
 
 use std::path::Path;
 
