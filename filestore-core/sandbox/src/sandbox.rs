@@ -113,7 +113,7 @@ impl Sandbox {
     /// Runs a program like [`run`](Self::run), until its end or until another thread calls [`Killer::kill`].
     /// Blocks.
     ///
-    /// A killer is for one run. If the killer was used before, the call returns [`ErrorKind::Launcher`].
+    /// Pass a new [`Killer`] for each run. For a used one, the call returns [`ErrorKind::Launcher`].
     pub fn run_with_killer(
         &self,
         scratch: &Scratch,

@@ -237,8 +237,8 @@ pub struct Limits {
     pub max_batch_size: u64,
     /// Maximum length of a file name, in characters (default 255).
     pub original_name_chars: usize,
-    /// Uploads that can use large blocks at the same time, with two buffers of 256 KiB and an open
-    /// file each (default 1024). Slow and additional uploads use blocks of 16 KiB.
+    /// Uploads that can use large buffers (two of 256 KiB, default 1024). Further uploads are not
+    /// refused: they use 16 KiB.
     pub concurrent_uploads: usize,
     /// Maximum number of staged files: files that are arriving, or on their way to a provider
     /// (default 65,536). If more arrive, uploads return `Busy`. Two batches of maximum size always

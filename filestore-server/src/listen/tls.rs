@@ -70,7 +70,7 @@ pub enum BadTlsFiles {
     /// The key has an unsupported kind, or does not match the certificate.
     #[error("tls.key is not the key of tls.cert, or of an unknown kind: {0}")]
     Mismatch(rustls::Error),
-    /// No protocol version can be offered.
+    /// rustls supports none of the configured TLS versions.
     #[error("TLS cannot be offered: {0}")]
     Unavailable(rustls::Error),
 }

@@ -23,7 +23,7 @@ const HEADER_BUFFER_BYTES: usize = 4 * 1024;
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// No deadline, for work with another bound.
+    /// Never passes. Use this value if you stop the work yourself.
     pub const NONE: Self = Self(None);
 
     /// Returns a deadline that passes after `time`, counted from now.

@@ -111,7 +111,7 @@ impl FileState {
         self.sync
     }
 
-    /// Returns the purge status of a deleted file.
+    /// Returns the purge status. `None` if the file is not deleted.
     pub fn purge(self) -> Option<PurgeStatus> {
         self.purge
     }

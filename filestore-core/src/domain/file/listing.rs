@@ -32,8 +32,8 @@ pub struct ListFilter {
     pub created_after: Option<Timestamp>,
     /// Only files uploaded before this time.
     pub created_before: Option<Timestamp>,
-    /// Only files with all these members in their custom metadata. Write numbers and booleans as in
-    /// JSON.
+    /// Only files with all these members in their custom metadata. Values are text: write `7` and
+    /// `true` for a JSON number and boolean.
     pub metadata: Vec<(String, String)>,
 }
 

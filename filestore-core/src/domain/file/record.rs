@@ -136,7 +136,7 @@ impl Deletion {
 pub struct Blob {
     /// Provider that stores the bytes.
     pub provider: ProviderCode,
-    /// Storage key, at any provider.
+    /// Storage key: the name of the blob at its provider.
     pub key: BlobKey,
     /// Size, in bytes.
     pub size_bytes: u64,

@@ -112,8 +112,8 @@ fn needs_params(essence: &str) -> bool {
 }
 
 impl Serving<'_> {
-    /// Tests whether every version of filestore sends this Content-Type for a file of type
-    /// `claimed`, and stores it with the object. Versions before 0.2 sent the text from the
+    /// Returns true if older versions of filestore send the same `Content-Type` for `claimed`, so
+    /// that objects they stored need no override. Versions before 0.2 sent the text from the
     /// uploader.
     pub fn is_of_every_version(&self, claimed: &str) -> bool {
         self.content_type == claimed

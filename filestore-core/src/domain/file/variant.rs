@@ -63,7 +63,7 @@ fn parse_side(field: &str, text: &str) -> Result<u32> {
 /// How a picture fits the square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fit {
-    /// Fills the square. Both sides of the longer dimension are cut off evenly.
+    /// Fills the square. The parts that overhang are cut off evenly on both sides.
     #[default]
     Cover,
     /// Keeps the whole picture and the aspect ratio. The result is square only if the picture is.

@@ -146,8 +146,8 @@ impl<'a> Signing<'a> {
     }
 
     /// Returns the organizations that a verified URL reaches now. The call does not check the expiry.
-    /// `SignatureInvalid` if the URL's secret was removed, or if the URL's key no longer grants the right.
-    /// Reads memory only.
+    /// `SignatureInvalid` if the secret was removed, or if the API key that requested the URL lost the
+    /// right. Reads memory only.
     pub fn verify_again(self, method: SignedMethod, url: &VerifiedUrl) -> Result<Arc<Scope>> {
         let inner = &self.store.inner;
         inner.access.signing.find(&url.kid, inner.now()).ok_or_else(not_ours)?;
@@ -176,7 +176,7 @@ impl<'a> Signing<'a> {
         self.store.inner.access.signing.list(self.store.inner.now())
     }
 
-    /// Creates a new secret in the data directory. The new secret signs all further URLs, unless the
+    /// Creates a new secret in the records database. The new secret signs all further URLs, unless the
     /// configuration contains a secret. The old secret verifies until its last URL has expired.
     pub async fn rotate(self) -> Result<SigningSecretInfo> {
         let secret = self
@@ -188,8 +188,8 @@ impl<'a> Signing<'a> {
         made.ok_or_else(|| Error::not_found("signing secret"))
     }
 
-    /// Removes a secret from the data directory. The store immediately refuses all URLs that it signed.
-    /// `NotFound` if there is no secret with this name.
+    /// Removes a stored secret from the records database. The store immediately refuses all URLs that the
+    /// secret signed. `NotFound` if there is no secret with this name.
     pub async fn revoke(self, kid: &str) -> Result<()> {
         let kid = kid.to_owned();
         self.access()

@@ -82,9 +82,8 @@ impl Admin<'_> {
         sync::retry(self.store, organization).await
     }
 
-    /// Counts the files that a migration of the organization to `to` would move, and moves none. Errors are
-    /// those of [`migrate`](Self::migrate). If the target does not accept files, the plan reports this
-    /// instead of an error.
+    /// Counts the files that [`migrate`](Self::migrate) would move to `to`. Moves nothing. Returns the same
+    /// errors as `migrate`. Exception: if the target does not accept files, the plan says so.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
