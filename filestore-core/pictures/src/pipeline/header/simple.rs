@@ -64,7 +64,7 @@ fn first_frame<R: Read + Seek>(fields: &mut Fields<R>) -> io::Result<Dimensions>
     Err(broken("no frame"))
 }
 
-/// Skips blocks, at most as many as `left` allows.
+/// Skips blocks, at most `most`, which counts down.
 fn skip_blocks<R: Read + Seek>(fields: &mut Fields<R>, most: &mut usize) -> io::Result<()> {
     while *most > 0 {
         match fields.u8()? {
