@@ -1,6 +1,6 @@
-//! The error of the client.
+//! The client's error.
 //!
-//! An [`Error`] contains the kind of failure, the reply of the server, and a hint. The error can
+//! An [`Error`] contains the kind of failure, the server's reply, and a hint. The error can
 //! contain host names and the base URL, but never a presigned URL or an API key.
 
 use std::convert::Infallible;
@@ -57,7 +57,7 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsProblem {
-    /// The certificate of the server is invalid, or its issuer is not trusted.
+    /// The server's certificate is invalid, or its issuer is not trusted.
     Certificate,
     /// The server answered without TLS. Probably it expects `http://`.
     NotTls,

@@ -14,7 +14,7 @@ use crate::transport::Call;
 type Position = (Client, PageQuery);
 
 impl Client {
-    /// Returns the key of this client, with the limits and features of the server.
+    /// Returns this client's key, with the limits and features of the server.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {

@@ -61,7 +61,7 @@ impl SheetRequest {
         self
     }
 
-    /// Returns the position of each image, or the reason why an image is missing.
+    /// Returns each image's position, or the reason why an image is missing.
     pub async fn map(self) -> Result<SheetMap> {
         let request = self.request().header(ACCEPT, "application/json");
         self.client.json(Call::idempotent(request)).await

@@ -70,7 +70,7 @@ pub(crate) struct Settings {
     /// Base for URLs that the server returns as paths. `None` for a Unix socket, which other
     /// machines cannot reach.
     pub(crate) reachable_base: Option<Url>,
-    /// Name of the server, for messages.
+    /// Server name, for messages.
     pub(crate) peer: String,
     /// Headers of every request to the server, including the key.
     pub(crate) headers: HeaderMap,

@@ -64,7 +64,7 @@ pub struct Download {
 pub struct Downloaded {
     /// Number of delivered bytes.
     pub len_bytes: u64,
-    /// Media type of the reply.
+    /// Reply media type.
     pub content_type: Option<String>,
     /// ETag of the reply (after a redirect, the ETag of the provider).
     pub etag: Option<String>,

@@ -71,7 +71,7 @@ impl Sandbox {
         Self { launcher: launcher.into(), limits: Limits::default(), readable: Vec::new() }
     }
 
-    /// Sets the limits of each run.
+    /// Sets each run's limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }

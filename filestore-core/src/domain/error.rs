@@ -142,7 +142,7 @@ kinds! {
     Locked => "locked", INTERNAL_SERVER_ERROR, final,
     /// The store cannot use the data directory, the configuration or the database.
     Unusable => "unusable", INTERNAL_SERVER_ERROR, final,
-    /// The record of the file is damaged. Repair or restore it.
+    /// The file's record is damaged. Repair or restore it.
     RecordDamaged => "record_damaged", INTERNAL_SERVER_ERROR, final,
     /// The service or its disk has a fault. See the log.
     Internal => "internal", INTERNAL_SERVER_ERROR, retry,

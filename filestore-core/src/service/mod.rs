@@ -232,7 +232,7 @@ impl FileStore {
         Damage { missing_blobs, ..self.inner.metadata.damage() }
     }
 
-    /// Returns the id of the store. The same id marks the data directory.
+    /// Returns the store's id. The same id marks the data directory.
     pub fn id(&self) -> StoreId {
         self.inner.metadata.store_id()
     }

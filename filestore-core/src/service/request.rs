@@ -25,9 +25,9 @@ use crate::domain::time::clock::Timestamp;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewUpload {
-    /// The organization of the file.
+    /// The file's organization.
     pub organization_id: OrganizationId,
-    /// The sub-system of the file: an area of your application, for example `invoices`.
+    /// The file's sub-system: an area of your application, for example `invoices`.
     pub sub_system: SubSystem,
     /// The file's name and type, if the caller gave them.
     pub given: GivenName,
@@ -187,7 +187,7 @@ impl BatchItem {
     }
 }
 
-/// The result of an upload. `T` is the record of one file, or the list of records of a batch.
+/// The result of an upload. `T` is one file's record, or the list of records of a batch.
 #[derive(Debug, Clone)]
 pub enum Uploaded<T> {
     /// The committed record, or the committed records in the order of the items.

@@ -212,7 +212,7 @@ impl Refused {
     }
 }
 
-/// The state of a quota, for the headers of a reply.
+/// The state of a quota, for a reply's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     policy: &'static str,

@@ -141,7 +141,7 @@ pub enum ConfigError {
     /// One of the errors above, in this file.
     #[error("{}: {source}", path.display())]
     InFile {
-        /// The path of the file.
+        /// The file's path.
         path: PathBuf,
         /// The error without the file.
         source: Box<ConfigError>,

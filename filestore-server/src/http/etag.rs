@@ -87,7 +87,7 @@ fn is_etagc(b: u8) -> bool {
 pub enum EntityTags {
     /// `*`: any current representation.
     Any,
-    /// The tags, in the order of the header.
+    /// The tags, in the header's order.
     List(Vec<EntityTag>),
 }
 

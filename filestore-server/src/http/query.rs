@@ -44,7 +44,7 @@ impl Query {
         Ok(Self { pairs })
     }
 
-    /// Returns the value of a parameter.
+    /// Returns a parameter's value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -1,4 +1,4 @@
-//! GET /: the way to the API, for whoever types only the address of the server.
+//! GET /: the way to the API, for whoever types only the server's address.
 
 use std::sync::Arc;
 

@@ -127,7 +127,7 @@ impl Server {
         })
     }
 
-    /// Returns the address of the server. If port 0 is configured, the address contains the selected port.
+    /// Returns the server's address. If port 0 is configured, the address contains the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

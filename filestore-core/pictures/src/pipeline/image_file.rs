@@ -58,7 +58,7 @@ impl<'a> ImageFile<'a> {
         Ok(Self { source, len, deadline, failure: RefCell::new(None) })
     }
 
-    /// Returns the size of the blob, in bytes.
+    /// Returns the blob's size, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

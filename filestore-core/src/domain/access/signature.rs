@@ -2,7 +2,7 @@
 //!
 //! # Format
 //! A signed URL has three query parameters: `exp` (expiry time in seconds since 1970-01-01 UTC),
-//! `kid` (the name of the secret) and `sig`, the HMAC-SHA256 (RFC 2104) of [`signed_text`], in
+//! `kid` (the secret's name) and `sig`, the HMAC-SHA256 (RFC 2104) of [`signed_text`], in
 //! base64url without padding (RFC 4648 section 5).
 //!
 //! The signature covers the query exactly as it is sent, with its order and percent-encoding,
@@ -89,12 +89,12 @@ impl SigningSecret {
         Ok(Self { kid: kid.into(), bytes: bytes.into() })
     }
 
-    /// Returns the name of the secret, which each signed URL contains.
+    /// Returns the secret's name, which each signed URL contains.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// Returns the bytes of the secret.
+    /// Returns the secret's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -136,7 +136,7 @@ pub fn signed_text(method: SignedMethod, path: &str, query: &str) -> String {
 /// The signature in a request, before verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownSignature<'q> {
-    /// Name of the secret.
+    /// Secret name.
     pub kid: &'q str,
     expires: &'q str,
     tag: &'q str,

@@ -121,7 +121,7 @@ impl SignFile {
         self
     }
 
-    /// Sets the lifetime of the URL.
+    /// Sets the URL's lifetime.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.expires_in = Some(life);
@@ -189,9 +189,9 @@ pub struct SignUpload {
     pub organization_id: OrganizationId,
     /// Sub-system of the new file.
     pub sub_system: SubSystem,
-    /// Maximum file size in bytes. `None` means the limit of the store.
+    /// Maximum file size in bytes. `None` means the store's limit.
     pub max_size: Option<u64>,
-    /// Media type of the file. If `None`, the uploader chooses.
+    /// File media type. If `None`, the uploader chooses.
     pub mime_type: Option<String>,
     /// If true, the new file is `TEMP`.
     pub temp: bool,
@@ -236,7 +236,7 @@ impl SignUpload {
         self
     }
 
-    /// Sets the lifetime of the URL.
+    /// Sets the URL's lifetime.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.expires_in = Some(life);
@@ -299,7 +299,7 @@ fn life(wanted: Option<Duration>) -> Result<Duration> {
 /// The permit for one upload, from a signed URL. The commit of the file uses it up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadPermit {
-    /// Name of the permit. No other URL has this name.
+    /// Permit name. No other URL has this name.
     pub nonce: String,
     /// Expiry time of the URL.
     pub expires_at: Timestamp,
@@ -346,7 +346,7 @@ impl UploadPermit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SigningSecretInfo {
-    /// Name of the secret, which each signed URL contains.
+    /// Secret name, which each signed URL contains.
     pub kid: String,
     /// `true` if the secret is in the configuration, `false` if it is in the records database.
     pub is_configured: bool,

@@ -50,7 +50,7 @@ pub struct FileRecord {
     pub edited_at: Option<Timestamp>,
     /// Deletion of a deleted file. `None` for other files.
     pub deletion: Option<Deletion>,
-    /// Failed attempts to copy the current blob to the provider of the organization.
+    /// Failed attempts to copy the current blob to the organization's provider.
     pub sync_attempts: u32,
     /// Reason why the last of these attempts failed, for people. `None` if no attempt failed.
     pub sync_error: Option<String>,
@@ -189,7 +189,7 @@ pub struct Dimensions {
 pub struct Thumbhash(Box<[u8]>);
 
 impl Thumbhash {
-    /// Size of the header, in bytes.
+    /// Header size, in bytes.
     const HEADER_BYTES: usize = 5;
     /// Maximum size, in bytes.
     const MAX_BYTES: usize = 32;

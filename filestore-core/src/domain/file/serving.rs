@@ -106,7 +106,7 @@ fn is_taken_in(essence: &str) -> bool {
 }
 
 /// Tests whether the type is useless without its parameters, which are not sent. For example, some
-/// readers of `multipart` guess a missing boundary and then trust the type of each part.
+/// readers of `multipart` guess a missing boundary and then trust each part's type.
 fn needs_params(essence: &str) -> bool {
     essence.starts_with("multipart/")
 }

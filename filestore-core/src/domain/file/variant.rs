@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::domain::error::{Error, Result};
 
-/// Sizes of variants: the side of the square, in pixels.
+/// Sizes of variants: the square's side, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
 
 /// The size of a variant in pixels: one of [`VARIANT_SIZES`], for example

@@ -59,7 +59,7 @@ pub struct SnapshotInfo {
     pub id: SnapshotId,
     /// Id of the store in the snapshot.
     pub store: StoreId,
-    /// Time of the snapshot.
+    /// Snapshot time.
     pub created_at: Timestamp,
     /// How the snapshot got bytes of the local disk.
     pub bytes: SnapshotBytes,
@@ -206,7 +206,7 @@ impl VerifyReport {
     }
 
     /// Tests whether you can restore every file of the store from the snapshot or its provider: the
-    /// snapshot is intact, and the store was complete at the time of the snapshot.
+    /// snapshot is intact, and the store was complete at the snapshot's time.
     pub fn is_good(&self) -> bool {
         let had_everything = self.snapshot.damaged == 0 && self.snapshot.damaged_records == 0;
         self.missing == 0 && self.wrong == 0 && self.database_is_good && had_everything
@@ -277,7 +277,7 @@ impl From<RestoredAs> for RestoreOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoredKeys {
-    /// Time of the snapshot. Later revocations and rotations are not included.
+    /// Snapshot time. Later revocations and rotations are not included.
     pub taken_at: Timestamp,
     /// Valid keys of the snapshot, oldest first. Expired keys are not included.
     pub keys: Vec<ApiKey>,

@@ -54,7 +54,7 @@ pub struct FsckOptions {
     pub start: FsckStart,
     /// Maximum read rate, in bytes per second. `None` means no limit.
     pub bytes_per_second: Option<u64>,
-    /// Check only the blobs of this provider. `None` means all.
+    /// Check only this provider's blobs. `None` means all.
     pub provider: Option<ProviderCode>,
 }
 

@@ -242,7 +242,7 @@ pub struct MigrateRunning {
     pub bytes: u64,
 }
 
-/// Where the files of an organization are, and the migration that is running.
+/// Where an organization's files are, and the migration that is running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateStatus {

@@ -123,7 +123,7 @@ pub struct VerifiedReceipt {
 
 /// Verifies a receipt from the API, without a store. `public_key` is the expected key. If it is
 /// `None`, the receipt is verified with the key inside it, and you must compare `public_key` of the
-/// result with the key of the store.
+/// result with the store's key.
 ///
 /// `MalformedBody` if the document is not a receipt. `SignatureInvalid` if the receipt was changed,
 /// or signed with another key.

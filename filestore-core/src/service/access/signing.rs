@@ -117,7 +117,7 @@ impl<'a> Signing<'a> {
         Ok(SignedUrl::new(&secret, SignedMethod::Post, &target, expires_at))
     }
 
-    /// Verifies the signature in a request's query, and returns the rights of the URL. `None` if the query
+    /// Verifies the signature in a request's query, and returns the URL's rights. `None` if the query
     /// has no parameter `sig`. `path` is the path below the public prefix, and `query` is the query exactly
     /// as sent. Reads memory only.
     ///
@@ -155,7 +155,7 @@ impl<'a> Signing<'a> {
         Ok(Arc::clone(&self.good_key(id, method)?.organizations))
     }
 
-    /// Returns the key of a URL if it still grants the right to such requests.
+    /// Returns a URL's key if it still grants the right to such requests.
     fn good_key(self, id: KeyId, method: SignedMethod) -> Result<Arc<ApiKey>> {
         let scope = match method {
             SignedMethod::Get => KeyScope::Read,
@@ -202,7 +202,7 @@ impl<'a> Signing<'a> {
             .await
     }
 
-    /// Returns the expiry of a URL: the end of its time window, or the expiry of its key if that is earlier.
+    /// Returns a URL's expiry: the end of its time window, or its key's expiry if that is earlier.
     /// `NotFound` for an unknown key.
     fn end_of(self, life: Duration, key: Option<KeyId>) -> Result<Timestamp> {
         let inner = &self.store.inner;

@@ -15,7 +15,7 @@ use crate::service::FileStore;
 use crate::service::request::GivenName;
 use crate::storage::StagedBlob;
 
-/// Files before they are records. `B` is the type of the bytes of each file.
+/// Files before they are records. `B` is the type of each file's bytes.
 pub(super) struct StagedFiles<B = StagedBlob> {
     pub(super) organization_id: OrganizationId,
     pub(super) sub_system: SubSystem,
@@ -46,7 +46,7 @@ pub(super) struct OneOrMore<T> {
 pub(super) enum ReplyShape {
     /// The one record of an upload.
     Record,
-    /// An array of the records of a batch.
+    /// An array of a batch's records.
     List,
 }
 

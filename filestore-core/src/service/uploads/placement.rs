@@ -42,7 +42,7 @@ impl From<bool> for MayLeave {
 }
 
 impl Placement {
-    /// Returns the id of the blob: the staged id, or a new id for each object that is written to a provider.
+    /// Returns the blob's id: the staged id, or a new id for each object that is written to a provider.
     pub(in crate::service) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
         if self.provider.is_local() { staged } else { BlobId::generate(now) }
     }

@@ -35,7 +35,7 @@ use crate::storage::{Holder, StagingWriter};
 const FIRST_BYTES: u64 = 64 << 10;
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The number of the file if the upload is not a batch.
+/// The file's number if the upload is not a batch.
 const ONLY: u32 = 0;
 
 /// An upload in progress: claims, then bytes, then one commit. Begin with
@@ -69,7 +69,7 @@ const ONLY: u32 = 0;
 /// # }
 /// ```
 ///
-/// A batch names each file by the number of its item:
+/// A batch names each file by its item's number:
 ///
 /// ```
 /// # use filestore_core::uploads::{UploadClaims, Uploaded};
@@ -161,7 +161,7 @@ impl UploadSession {
         }
     }
 
-    /// Takes the claims of an upload. Call it once, as soon as you know the organization. If bytes have
+    /// Takes an upload's claims. Call it once, as soon as you know the organization. If bytes have
     /// already arrived, they count.
     ///
     /// Errors, in this order:

@@ -78,7 +78,7 @@ impl RestoredDirectory {
         Ok(Self { path, directory, _lock: lock, known: Mutex::default(), is_resumed, copy_id })
     }
 
-    /// Returns the id of the store, if it is restored as a copy.
+    /// Returns the store's id, if it is restored as a copy.
     pub fn copy_id(&self) -> StoreId {
         self.copy_id
     }

@@ -193,7 +193,7 @@ async fn migration_of(
     Err(Error::new(ErrorKind::Conflict, message).with_field("to").with_allowed([bound.as_str()]))
 }
 
-/// Returns the organization, as its files name it, and the provider of its binding.
+/// Returns the organization, as its files name it, and its binding's provider.
 pub(super) async fn bound(
     store: &FileStore,
     organization: OrganizationNumber,

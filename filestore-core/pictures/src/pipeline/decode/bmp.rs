@@ -127,7 +127,7 @@ impl<'a> StoredRows<'a> {
         Ok(())
     }
 
-    /// Reads the stored rows of a block, in the order of the file. The padding of the last row can be
+    /// Reads the stored rows of a block, in the file's order. The padding of the last row can be
     /// missing.
     fn block(&self, rows: &Range<u32>, height: u32) -> Result<Vec<u8>> {
         let first = if self.info.is_top_down { rows.start } else { height - rows.end };

@@ -34,7 +34,7 @@ type Reader<R> = gif::Decoder<R>;
 /// Colours by index, with their alpha.
 pub(crate) type Colors = [[u8; CHANNELS]; 256];
 
-/// Returns the colours of a frame. As in browsers, an index without an entry is opaque black, and so is every
+/// Returns a frame's colours. As in browsers, an index without an entry is opaque black, and so is every
 /// index of a file without a table.
 pub(crate) fn colors(transparent: Option<u8>, palette: &[u8]) -> Colors {
     let mut colors = [[0, 0, 0, 255]; 256];

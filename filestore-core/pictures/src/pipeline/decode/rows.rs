@@ -208,7 +208,7 @@ fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32, side: u32) -> 
     Span { first, length, squares: length.div_ceil(side) }
 }
 
-/// A division by the pixels of a square, rounded.
+/// A division by a square's pixels, rounded.
 #[derive(Clone, Copy)]
 struct Mean {
     /// 2³² divided by the pixels, rounded down.

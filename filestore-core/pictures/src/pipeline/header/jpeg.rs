@@ -41,7 +41,7 @@ struct Seen {
 }
 
 struct Frame {
-    /// The code of the marker, which is the kind of frame.
+    /// The marker's code, which is the kind of frame.
     marker: u8,
     precision: u8,
     size: Dimensions,

@@ -1,4 +1,4 @@
-//! Reads the header of a picture: format, size, orientation, and the facts that its decoder needs.
+//! Reads a picture's header: format, size, orientation, and the facts that its decoder needs.
 //!
 //! The crate has its own header parsers, because some decoders allocate or inflate before a caller can stop
 //! them, and their limits have gaps. For example, WebP's decoder ignores its limits, and a deflated iCCP

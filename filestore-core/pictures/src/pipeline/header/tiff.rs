@@ -229,7 +229,7 @@ mod tag {
 /// The maximum number of samples in a pixel beyond its colours.
 const MOST_EXTRA_SAMPLES: usize = 32;
 
-/// The side that a strip or tile can always have. A larger side is at most twice the side of the picture.
+/// The side that a strip or tile can always have. A larger side is at most twice the picture's side.
 const USUAL_TILE_SIDE: u32 = 1024;
 
 /// The maximum number of samples in a pixel that a file can describe separately.

@@ -1,4 +1,4 @@
-//! Reads the marker of a provider, and the names and lengths of its objects.
+//! Reads a provider's marker, and the names and lengths of its objects.
 
 use futures_util::{FutureExt, TryStreamExt};
 use opendal::{EntryMode, Lister};

@@ -21,7 +21,7 @@ impl Colors {
         Ok(Self { model, tiff, width: tiff.width as usize, palette })
     }
 
-    /// Returns the pixels of a row.
+    /// Returns a row's pixels.
     pub(super) fn width(&self) -> usize {
         self.width
     }

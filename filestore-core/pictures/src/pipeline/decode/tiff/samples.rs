@@ -41,7 +41,7 @@ fn add_up_of<const SAMPLES: usize>(row: &mut [u8]) {
     }
 }
 
-/// Adds up samples of `BYTES` bytes in the order of the file.
+/// Adds up samples of `BYTES` bytes in the file's order.
 fn add_up_wide<const BYTES: usize>(row: &mut [u8], samples: usize, order: Order) {
     let row = row.as_chunks_mut::<BYTES>().0;
     for at in samples..row.len() {
