@@ -14,7 +14,7 @@ use filestore_core::api::{ErrorCode, InvalidId, Problem};
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of a failure. Later versions can add kinds.
+/// The kind of failure. Later versions can add kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

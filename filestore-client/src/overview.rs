@@ -71,7 +71,7 @@ impl Client {
         pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten().boxed()
     }
 
-    /// Returns one page of the sub-systems of an organization that have files, with their storage
+    /// Returns one page of an organization's sub-systems that have files, with their storage
     /// usage.
     ///
     /// ```no_run

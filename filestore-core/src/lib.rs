@@ -173,7 +173,7 @@ pub use self::{
     worker::Workers,
 };
 
-/// Work of an operator: purge, sync, migration, checks, backups, providers, and the reports of this
+/// An operator's work: purge, sync, migration, checks, backups, providers, and the reports of this
 /// work.
 #[cfg(feature = "store")]
 pub mod admin {

@@ -168,7 +168,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts the certificates in `pem` in addition to the certificates of the operating system.
+    /// Trusts the certificates in `pem` in addition to the operating system's certificates.
     /// This applies to the server and to the storage providers.
     ///
     /// Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if `pem` contains no

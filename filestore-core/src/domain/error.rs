@@ -22,7 +22,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Declares the kinds, each with its code, its HTTP status and the answer to the question if a retry can help.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident => $code:literal, $status:ident, $retry:ident,)*) => {
-        /// The kind of a failure.
+        /// The kind of failure.
         ///
         /// Branch on the kinds that you handle, and treat every other kind by its [`http_status`] class. A later
         /// version can add kinds.

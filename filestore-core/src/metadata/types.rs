@@ -265,7 +265,7 @@ pub struct Lease<'a> {
     pub until: Timestamp,
 }
 
-/// The kind of claimed work. All claims of one owner have one kind.
+/// The kind of claimed work. An owner's claims all have one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claims {
     /// Deleted files to purge.
@@ -282,7 +282,7 @@ pub struct DueFiles<'a> {
     /// The latest deletion mark of a due file: the end of its grace period. A file that was claimed before is
     /// always due, because a restore is no longer possible.
     pub marked_before: Timestamp,
-    /// Only files of this organization are due. `None` means all organizations.
+    /// Only this organization's files are due. `None` means all organizations.
     pub organization: Option<&'a OrganizationId>,
 }
 

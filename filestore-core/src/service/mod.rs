@@ -91,7 +91,7 @@ pub use uploads::idempotency::IdempotencyKey;
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 
-/// The health of the database and the storage of a store.
+/// The health of a store's database and storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Health {

@@ -91,7 +91,7 @@ pub struct BlobInfo {
     pub content_disposition: Option<String>,
 }
 
-/// The urgency of a write. The urgency decides whose share of a store's memory the write uses.
+/// The urgency of a write, which decides whose share of the memory the write uses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Priority {
     /// A client waits for the reply.

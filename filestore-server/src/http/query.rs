@@ -4,7 +4,7 @@
 use filestore_core::{Error, Result};
 use percent_encoding::percent_decode;
 
-/// The decoded parameters of a request, in order.
+/// A request's decoded parameters, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,

@@ -137,13 +137,13 @@ impl Server {
         self.metrics_address
     }
 
-    /// Returns the URL of the server, without a trailing slash.
+    /// Returns the server's URL, without a trailing slash.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Returns the store of the server.
+    /// Returns the server's store.
     pub fn store(&self) -> &FileStore {
         &self.store
     }

@@ -34,7 +34,7 @@ const FORMAT: &str = "filestore-url-v1";
 /// Characters to encode in a value: all except the unreserved characters (RFC 3986 section 2.3).
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Maximum lifetime of a URL, before it is rounded up to a window: 7 days.
+/// Maximum URL lifetime, before it is rounded up to a window: 7 days.
 pub const MAX_LIFE: Duration = Duration::from_hours(7 * 24);
 
 /// Maximum window: 1 hour.
@@ -67,10 +67,10 @@ pub struct SigningSecret {
 }
 
 impl SigningSecret {
-    /// Minimum length of a secret, in bytes: that of the digest (RFC 2104 section 3).
+    /// Minimum secret length, in bytes: that of the digest (RFC 2104 section 3).
     pub const MIN_BYTES: usize = 32;
 
-    /// Maximum length of a secret's name, in characters.
+    /// Maximum secret name length, in characters.
     pub const KID_CHARS: usize = 64;
 
     /// Creates a secret with a name. `InvalidField` if the name is not 1 to 64 characters of `A-Z

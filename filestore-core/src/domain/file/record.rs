@@ -40,7 +40,7 @@ pub struct FileRecord {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Expiry time of a TEMP file. `None` for other files.
+    /// Expiry time for a TEMP file. `None` for other files.
     pub expires_at: Option<Timestamp>,
     /// Custom metadata.
     pub metadata: CustomMetadata,
@@ -48,7 +48,7 @@ pub struct FileRecord {
     /// before. `None` if the file was never edited. A copy to a provider takes a long time, and
     /// compares this time, so that edits are not lost.
     pub edited_at: Option<Timestamp>,
-    /// Deletion of a deleted file. `None` for other files.
+    /// Set for a deleted file. `None` for other files.
     pub deletion: Option<Deletion>,
     /// Failed attempts to copy the current blob to the organization's provider.
     pub sync_attempts: u32,
@@ -107,7 +107,7 @@ impl FileRecord {
     }
 }
 
-/// The deletion of a file. A restore removes it.
+/// A file's deletion. A restore removes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deletion {

@@ -208,7 +208,7 @@ pub struct LookedAt {
 /// or from a snapshot during its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LooseContent {
-    /// Digest of the bytes.
+    /// The bytes' digest.
     pub sha256: Sha256,
     /// Earliest possible arrival time.
     pub arrived_from: Timestamp,
@@ -266,7 +266,7 @@ pub struct PurgeReceipt {
     pub store_id: StoreId,
     /// Time of this receipt.
     pub issued_at: Timestamp,
-    /// Expiry time of the receipt. Later, the store returns no receipt for this file.
+    /// The receipt's expiry time. Later, the store returns no receipt for this file.
     pub kept_until: Timestamp,
     /// Set if the file is older than this store's receipts. The receipt does not list bytes
     /// that were replaced before this time, and does not search for them.

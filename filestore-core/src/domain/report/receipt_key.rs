@@ -25,7 +25,7 @@ const FORMAT: &str = "filestore-receipt-v1";
 /// Length of a public key, and of a private key's seed, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Length of a signature, in bytes.
+/// Signature length, in bytes.
 const SIGNATURE_BYTES: usize = 64;
 
 /// A private key that signs receipts. `Debug` shows only the public key.
@@ -108,7 +108,7 @@ impl SignedReceipt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifiedReceipt {
-    /// Id of the purged file.
+    /// The purged file's id.
     pub file_id: String,
     /// Store id in the receipt.
     pub store_id: String,

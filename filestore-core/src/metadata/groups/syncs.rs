@@ -7,7 +7,7 @@ use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::metadata::types::{AfterFailure, Lease, SyncClaim, SyncCounts};
 
-/// The copies of files to the providers of their organizations.
+/// Copies from the local disk to the organizations' providers.
 #[async_trait]
 pub trait Syncs: Send + Sync + 'static {
     /// PENDING → NONE for at most `limit` files that need no copy. Either their organization has no active

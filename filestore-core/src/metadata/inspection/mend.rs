@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::walk::NamedBlob;
 use crate::domain::error::Result;
 
-/// Repairs of damaged rows from the undamaged parts of the row.
+/// Repairs, which restore damaged rows from their undamaged parts.
 #[async_trait]
 pub trait Mend: Send + Sync + 'static {
     /// Corrects a file's location, if its record still names the blob. Returns true if it did.

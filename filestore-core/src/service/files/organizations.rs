@@ -15,7 +15,7 @@ use crate::domain::id::{OrganizationId, SubSystem};
 pub struct PageRequest {
     /// The maximum number of items on the page, 1 to 1000 (default 100).
     pub limit: Option<usize>,
-    /// The [`Page::next_cursor`] of the previous page of the same list.
+    /// The [`Page::next_cursor`] of the same list's previous page.
     pub cursor: Option<String>,
 }
 

@@ -169,7 +169,7 @@ impl<'a> Admin<'a> {
         self.store.inner().metadata.total().await
     }
 
-    /// Returns the engine of the records database, and the version of its schema.
+    /// Returns the records database's engine and schema version.
     pub fn schema(self) -> Schema {
         self.store.inner().metadata.schema()
     }

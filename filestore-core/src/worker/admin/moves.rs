@@ -55,7 +55,7 @@ impl Admin<'_> {
         sync::status(self.store).await
     }
 
-    /// Queues READY files of the organization that are not at its provider yet, because they are older than
+    /// Queues the organization's READY files that are not at its provider yet, because they are older than
     /// the binding. Returns `NoActiveBinding` without a binding. Queues no files if the binding names LOCAL.
     ///
     /// ```no_run
@@ -184,7 +184,7 @@ impl Admin<'_> {
         migrate::stop(self.store, organization).await
     }
 
-    /// Tells all migrations of this process to stop, for example at the end of the process.
+    /// Tells this process's migrations to stop, for example when the process ends.
     pub fn migrate_stop_all(self) {
         migrate::stop_all(self.store);
     }

@@ -40,7 +40,7 @@ const PASSES: usize = 10;
 /// The pause in which the sync worker can finish its files.
 const BETWEEN_PASSES: Duration = Duration::from_millis(300);
 
-/// The options of a migration.
+/// The migration options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateOptions {

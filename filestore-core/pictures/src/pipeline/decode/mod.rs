@@ -44,7 +44,7 @@ pub(crate) const MAX_PROFILE_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) picture: Picture,
-    /// The colour information of the file.
+    /// The colour profile, if the file has one.
     pub(crate) profile: Option<Profile>,
     /// The rows that arrived, if some are missing. Missing rows repeat the nearest row.
     pub(crate) came: Option<Range<u32>>,

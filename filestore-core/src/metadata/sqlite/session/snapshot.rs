@@ -277,7 +277,7 @@ fn distrust(sql: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The keys and secrets of a snapshot, valid at the time of its restore.
+/// A snapshot's keys and secrets that are valid when it is restored.
 #[derive(Debug, Default)]
 pub struct GoodAccess {
     /// The keys, oldest first.

@@ -18,7 +18,7 @@ const LISTING: &str = "listing its objects";
 /// The number of objects in a page.
 const PAGE: usize = 1000;
 
-/// A listing of all objects of a provider.
+/// A listing of a provider's objects.
 pub struct Listing {
     cloud: Cloud,
     /// `None` after an earlier page failed.
