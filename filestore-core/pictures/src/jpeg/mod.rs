@@ -129,7 +129,7 @@ impl<'a> Jpeg<'a> {
         memory_needed(outline, self.file.len() as u64, &[])
     }
 
-    /// Puts the ICC profile together; `None` if there is none of at most `most_bytes`.
+    /// Joins the parts of the ICC profile. `None` if there is no profile of at most `most_bytes`.
     pub(crate) fn profile(&self, most_bytes: usize) -> Option<Vec<u8>> {
         self.segments.profile(self.file, most_bytes)
     }

@@ -91,10 +91,10 @@ const ONLY: u32 = 0;
 /// # }
 /// ```
 ///
-/// # What it holds
-/// From [`claim`](Self::claim) on, other uploads with the same idempotency key or the same permit are refused, and
-/// the announced bytes count for the quota. If you drop a session, all of this ends, and the bytes are discarded.
-/// The commit asks for everything again, in one transaction with the records.
+/// # Claims in use
+/// After [`claim`](Self::claim), other uploads with the same idempotency key or permit are refused, and the
+/// announced bytes count for the quota. If you drop a session, this ends, and the bytes are discarded. The
+/// commit checks everything again, in one transaction with the records.
 #[must_use = "a drop ends the upload and discards its bytes"]
 pub struct UploadSession {
     store: FileStore,
