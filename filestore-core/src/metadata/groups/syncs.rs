@@ -28,8 +28,8 @@ pub trait Syncs: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<SyncClaim>>;
 
-    /// Ends a claim after a failed attempt: SYNCING → PENDING or FAILED, as `next` says, and notes the
-    /// reason in the record. Leaves a file alone that `owner` does not hold any more.
+    /// Ends a claim after a failed attempt: SYNCING → PENDING or FAILED, as `next` says, and stores the
+    /// reason in the record. Changes nothing if `owner` no longer has the claim.
     async fn fail_sync(
         &self,
         owner: &str,
