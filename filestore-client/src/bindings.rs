@@ -15,7 +15,7 @@ const BINDINGS: &str = "organization-storage-bindings";
 /// bindings.
 const LIST_LIMIT_BYTES: usize = 256 << 20;
 
-/// The bindings of organizations to storage providers, returned by [`Client::bindings`].
+/// The organizations' bindings to storage providers, returned by [`Client::bindings`].
 ///
 /// For example, bind an organization and end the binding again:
 ///
@@ -57,7 +57,7 @@ impl Bindings<'_> {
         self.client.json(Call::once(request)).await
     }
 
-    /// Changes the active binding of an organization, or resumes its newest binding (`is_active:
+    /// Changes an organization's active binding, or resumes its newest binding (`is_active:
     /// true`). Fields with `None` stay unchanged.
     pub async fn update(self, update: &UpdateBinding) -> Result<BindingUpdateReply> {
         let request = self.client.request(Method::PUT, &[BINDINGS, "update"]).json(update);

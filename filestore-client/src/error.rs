@@ -1,6 +1,6 @@
-//! The error of the client.
+//! The client's error.
 //!
-//! An [`Error`] contains the kind of failure, the reply of the server, and a hint. The error can
+//! An [`Error`] contains the kind of failure, the server's reply, and a hint. The error can
 //! contain host names and the base URL, but never a presigned URL or an API key.
 
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use filestore_core::api::{ErrorCode, InvalidId, Problem};
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of a failure. Later versions can add kinds.
+/// The kind of failure. Later versions can add kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -57,7 +57,7 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsProblem {
-    /// The certificate of the server is invalid, or its issuer is not trusted.
+    /// The server's certificate is invalid, or its issuer is not trusted.
     Certificate,
     /// The server answered without TLS. Probably it expects `http://`.
     NotTls,

@@ -51,7 +51,7 @@ impl Client {
 }
 
 impl Organization {
-    /// Returns the id of the organization.
+    /// Returns the organization's id.
     pub fn id(&self) -> &OrganizationId {
         &self.id
     }
@@ -72,12 +72,12 @@ impl Organization {
 }
 
 impl Place {
-    /// Returns the id of the organization.
+    /// Returns the organization's id.
     pub fn organization_id(&self) -> &OrganizationId {
         &self.organization_id
     }
 
-    /// Returns the name of the sub-system.
+    /// Returns the sub-system's name.
     pub fn sub_system(&self) -> &SubSystem {
         &self.sub_system
     }

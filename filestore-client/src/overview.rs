@@ -14,7 +14,7 @@ use crate::transport::Call;
 type Position = (Client, PageQuery);
 
 impl Client {
-    /// Returns the key of this client, with the limits and features of the server.
+    /// Returns this client's key, with the limits and features of the server.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -71,7 +71,7 @@ impl Client {
         pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten().boxed()
     }
 
-    /// Returns one page of the sub-systems of an organization that have files, with their storage
+    /// Returns one page of an organization's sub-systems that have files, with their storage
     /// usage.
     ///
     /// ```no_run

@@ -11,7 +11,7 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
 }
 
-/// A callback for the progress of a transfer. The transfer calls it often, so it must return
+/// A callback for a transfer's progress. The transfer calls it often, so it must return
 /// quickly.
 ///
 /// ```

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// The storage providers of a server, returned by [`Client::providers`].
+/// The server's storage providers, returned by [`Client::providers`].
 ///
 /// ```no_run
 /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {

@@ -29,7 +29,7 @@ impl Client {
     /// Requests one image that shows up to [`MAX_SHEET_FILES`](crate::api::MAX_SHEET_FILES) files
     /// in the given order.
     ///
-    /// For example, get the positions of the images and then the sheet itself:
+    /// For example, get the image positions and then the sheet itself:
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -48,7 +48,7 @@ impl Client {
 }
 
 impl SheetRequest {
-    /// Sets the side of a cell in pixels, one of [`VARIANT_SIZES`](crate::api::VARIANT_SIZES)
+    /// Sets the cell side in pixels, one of [`VARIANT_SIZES`](crate::api::VARIANT_SIZES)
     /// (default 200).
     pub fn size(mut self, size: u32) -> Self {
         self.size = size;
@@ -61,7 +61,7 @@ impl SheetRequest {
         self
     }
 
-    /// Returns the position of each image, or the reason why an image is missing.
+    /// Returns each image's position, or the reason why an image is missing.
     pub async fn map(self) -> Result<SheetMap> {
         let request = self.request().header(ACCEPT, "application/json");
         self.client.json(Call::idempotent(request)).await

@@ -72,7 +72,7 @@ impl VariantRequest {
         self
     }
 
-    /// Requests all frames of an animation as an animated WebP. For a still image, you get the
+    /// Requests all animation frames as an animated WebP. For a still image, you get the
     /// still variant.
     ///
     /// If the server does not support animated variants, the call fails with

@@ -49,9 +49,10 @@
 //! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
 //! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
 //! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |
+//! | detect media types, and serve bytes to browsers like the server | [`web`] |
 //!
-//! Import everyday names from the root. Types of a group of calls are in the module with the name
-//! of the group, for example [`admin`].
+//! Import everyday names from the root. The types of `store.admin()` are in [`admin`], those of
+//! `store.keys()` in [`keys`], and so on.
 //!
 //! # File modes
 //!
@@ -68,27 +69,11 @@
 //! - `converters` (default): previews of other files, by commands in a sandbox.
 //! - `s3` (default), `azblob`, `gcs`: kinds of providers.
 //! - `postgres`: records in PostgreSQL.
+//! - `schema`: JSON schemas of the types in [`api`].
 //! - `api` alone: the types of the HTTP API, without code that touches a disk.
 //!
-//! # Inside
-//!
-//! The modules below are private, except `api` and `config_file`. The feature `internals` exports them again
-//! in the module `internals`, for benches, fuzz targets and white-box tests of this project. These items can
-//! change in every version.
-//!
-//! Each layer can use the layers below. `metadata`, `storage` and `variant` never use each other:
-//!
-//! | module | contents |
-//! |---|---|
-//! | `worker` | background work: purge, expiry, sync, migration, upkeep |
-//! | `service` | [`FileStore`] and its handles: the use cases |
-//! | `metadata` | all SQL, behind one trait |
-//! | `storage` | the data directory, its blobs, and the registry of providers |
-//! | `variant` | pictures |
-//! | `config_file` | the store's part of the configuration file |
-//! | `api` | the types of the HTTP API. `api::convert` is the only bridge between `domain` and `api` |
-//! | `domain` | ids, states, paths, limits, errors, without I/O |
-//! | `tasks` | tasks, blocking work and random numbers, which tests can simulate |
+//! The feature `internals` opens the private modules to the tests of this project. It can change in every
+//! version. `ARCHITECTURE.md` in the repository describes these modules.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
@@ -188,7 +173,7 @@ pub use self::{
     worker::Workers,
 };
 
-/// Work of an operator: purge, sync, migration, checks, backups, providers, and the reports of this
+/// An operator's work: purge, sync, migration, checks, backups, providers, and the reports of this
 /// work.
 #[cfg(feature = "store")]
 pub mod admin {

@@ -128,7 +128,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The error of a request that cannot be read or is not admitted.
+/// The error for a request that cannot be read or is not admitted.
 ///
 /// For example, a body that ends in the middle is `Refusal` with [`RefusalKind::BodyTimeout`]. A form with a
 /// boundary that never ends is `Core` with `MalformedBody`.

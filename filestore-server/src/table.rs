@@ -60,7 +60,7 @@ enum Trail {
 pub(crate) enum Need {
     /// No right. The route answers all callers.
     Nothing,
-    /// A key, whatever its scopes are.
+    /// A key with any scopes.
     Key,
     /// A key with this scope, for the organizations that the request is about.
     Scope(KeyScope),

@@ -1,4 +1,4 @@
-//! POST /api/v1/files/delete (reference §4.11).
+//! POST /api/v1/files/delete (reference §4.14).
 
 use filestore_workspace::{Reply, TestServer};
 use serde_json::{Value, json};

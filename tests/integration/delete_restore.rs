@@ -1,4 +1,4 @@
-//! DELETE, the purge behind it, and restore (reference §4.7 and §4.11).
+//! DELETE, the purge behind it, and restore (reference §4.7 and §4.16).
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ fn asks_for_json(args: impl IntoIterator<Item = OsString>) -> bool {
     options.any(|arg| arg == OsStr::new("--json"))
 }
 
-/// Turns the text of clap into a message and a hint.
+/// Splits clap's error text into a message and a hint.
 fn failure(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let mut parts = text.split("\n\n").map(in_one_line);

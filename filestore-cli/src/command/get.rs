@@ -11,7 +11,7 @@ use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, plain, size};
 use crate::store::{Delivery, Destination, Overwrite, Target};
 
-/// Maximum length of a file name in bytes. File systems allow 255. The rest is for `-1000.webp`.
+/// Maximum file name length in bytes. File systems allow 255. The rest is for `-1000.webp`.
 const NAME_BYTES: usize = 200;
 
 /// A saved file.

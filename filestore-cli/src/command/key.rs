@@ -77,7 +77,7 @@ fn show_rotated(made: &NewKeyReply, overlap: Seconds, out: Output) -> Result<()>
     Ok(())
 }
 
-/// Returns the end of the old secret, by the clock of the store. `None` if the secret has ended.
+/// Returns the end of the old secret, by the store's clock. `None` if the secret has ended.
 fn old_key_end(made: &NewKeyReply, overlap: Seconds) -> Option<String> {
     let rotated_at = made.about.rotated_at.as_deref()?.parse::<Timestamp>().ok()?;
     let overlap = Some(overlap.get()).filter(|secs| *secs > 0)?;
@@ -141,7 +141,7 @@ fn table(keys: &[KeyReply]) -> String {
     table.render()
 }
 
-/// Names the organizations of a key.
+/// Names a key's organizations.
 pub(super) fn organizations(all: &[String]) -> String {
     match all {
         [one] if one == ALL_ORGANIZATIONS => "all".to_owned(),

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Result};
 use crate::output::{Output, age, counted, plain, size, when};
 use crate::store::Target;
 
-/// `whoami`: shows the key of the caller, and the limits of the target.
+/// `whoami`: shows the caller's key, and the limits of the target.
 pub(super) async fn run(target: &dyn Target, out: Output) -> Result<Exit> {
     let me = target.me().await.map_err(|e| e.doing("cannot show the key"))?;
     out.data(&me, |me| me.key.iter().map(|key| key.id.as_str()).collect(), text)?;

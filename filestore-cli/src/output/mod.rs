@@ -177,7 +177,7 @@ impl Output {
     }
 }
 
-/// Returns true if a text can be the id of a file or the code of a provider.
+/// Returns true if a text can be the id of a file or a provider's code.
 fn is_id(text: &str) -> bool {
     let has_only_its_characters =
         text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));

@@ -70,7 +70,7 @@ impl Input {
         }
     }
 
-    /// Returns the name of the file, if the input is a file. Fails if the name is no text.
+    /// Returns the file's name, if the input is a file. Fails if the name is no text.
     pub(crate) fn file_name(&self) -> Result<Option<String>> {
         let name = match self {
             Self::File(path, _) => path.file_name(),

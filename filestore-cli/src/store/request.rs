@@ -57,7 +57,7 @@ pub(crate) enum Change {
     Thumbnail,
     /// Makes the file ready, optionally with new bytes.
     Ready(Option<Item>),
-    /// Replaces the bytes of the file.
+    /// Replaces the file's bytes.
     Replace(Item),
 }
 

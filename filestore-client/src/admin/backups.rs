@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// Backups of a server. [`Admin::backups`](super::Admin::backups) returns this group.
+/// The server's backups. [`Admin::backups`](super::Admin::backups) returns this group.
 ///
 /// A destination is the name of a `[[backup.destinations]]` entry in the server's configuration.
 /// Except for [`list`](Self::list) and [`destinations`](Self::destinations), the calls have no time

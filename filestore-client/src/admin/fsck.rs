@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// Checks of a server's store. [`Admin::fsck`](super::Admin::fsck) returns this group.
+/// The server's checks. [`Admin::fsck`](super::Admin::fsck) returns this group.
 ///
 /// For example, read every stored byte and count the findings:
 ///

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// API keys of a server. [`Admin::keys`](super::Admin::keys) returns this group.
+/// The server's API keys. [`Admin::keys`](super::Admin::keys) returns this group.
 ///
 /// A secret appears only in the reply to [`create`](Self::create) or [`rotate`](Self::rotate),
 /// because the server stores only a digest of it.

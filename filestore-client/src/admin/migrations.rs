@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// Migrations of a server. [`Admin::migrations`](super::Admin::migrations) returns this group.
+/// The server's migrations. [`Admin::migrations`](super::Admin::migrations) returns this group.
 ///
 /// Bind the organization to the new provider first, see [`Bindings`](crate::Bindings). For example:
 ///
@@ -54,7 +54,7 @@ impl Migrations<'_> {
         self.client.json(Call::once(request).endless()).await
     }
 
-    /// Stops the running migration of the organization. Returns the locations of its files.
+    /// Stops the organization's running migration. Returns the locations of its files.
     pub async fn stop(self, organization: OrganizationNumber) -> Result<MigrateStatus> {
         let body = MigrateStopRequest::new(organization);
         let request = self.client.admin_request(Method::POST, &["migrate", "stop"]).json(&body);

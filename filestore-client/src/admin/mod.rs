@@ -34,7 +34,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// The administration of a server, returned by [`Client::admin`].
+/// The server's administration, returned by [`Client::admin`].
 ///
 /// If the server asks for API keys, the client's key needs the scope `admin` for all organizations.
 ///
@@ -59,7 +59,7 @@ pub struct Admin<'a> {
 }
 
 impl Client {
-    /// Returns the administration of the server.
+    /// Returns the server's administration.
     pub fn admin(&self) -> Admin<'_> {
         Admin { client: self }
     }

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::transport::Call;
 
-/// Organizations of a server. [`Admin::organizations`](super::Admin::organizations) returns this
+/// The server's organizations. [`Admin::organizations`](super::Admin::organizations) returns this
 /// group.
 #[derive(Debug, Clone, Copy)]
 pub struct Organizations<'a> {

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// Storage providers of a server, with their state.
+/// The server's storage providers, with their state.
 /// [`Admin::providers`](super::Admin::providers) returns this group.
 ///
 /// ```no_run

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// The purge of a server. [`Admin::purge`](super::Admin::purge) returns this group.
+/// The server's purge. [`Admin::purge`](super::Admin::purge) returns this group.
 #[derive(Debug, Clone, Copy)]
 pub struct Purge<'a> {
     pub(super) client: &'a Client,

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// Purge receipts of a server. [`Admin::receipts`](super::Admin::receipts) returns this group.
+/// The server's purge receipts. [`Admin::receipts`](super::Admin::receipts) returns this group.
 ///
 /// To read a receipt or to list the public keys, you need no administration: see
 /// [`Client::receipt`] and [`Client::receipt_keys`].

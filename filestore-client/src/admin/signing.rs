@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// Signing secrets of a server. [`Admin::signing`](super::Admin::signing) returns this group.
+/// The server's signing secrets. [`Admin::signing`](super::Admin::signing) returns this group.
 ///
 /// The replies contain names and dates, never the secrets themselves.
 ///

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// The sync queue of a server. [`Admin::sync`](super::Admin::sync) returns this group.
+/// The server's sync queue. [`Admin::sync`](super::Admin::sync) returns this group.
 ///
 /// A server syncs in the background. For example, copy the older files of a newly bound
 /// organization and wait for the result:
@@ -42,7 +42,7 @@ impl SyncQueue<'_> {
         self.client.json(Call::idempotent(request)).await
     }
 
-    /// Queues the READY files of an organization that its provider does not have yet, for example
+    /// Queues an organization's READY files that its provider does not have yet, for example
     /// files from before the binding.
     ///
     /// Fails with [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if the organization has no

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::transport::Call;
 
-/// The variant cache of a server. [`Admin::variants`](super::Admin::variants) returns this group.
+/// The server's variant cache. [`Admin::variants`](super::Admin::variants) returns this group.
 #[derive(Debug, Clone, Copy)]
 pub struct Variants<'a> {
     pub(super) client: &'a Client,

@@ -70,7 +70,7 @@ pub(crate) struct Settings {
     /// Base for URLs that the server returns as paths. `None` for a Unix socket, which other
     /// machines cannot reach.
     pub(crate) reachable_base: Option<Url>,
-    /// Name of the server, for messages.
+    /// Server name, for messages.
     pub(crate) peer: String,
     /// Headers of every request to the server, including the key.
     pub(crate) headers: HeaderMap,
@@ -168,7 +168,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts the certificates in `pem` in addition to the certificates of the operating system.
+    /// Trusts the certificates in `pem` in addition to the operating system's certificates.
     /// This applies to the server and to the storage providers.
     ///
     /// Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if `pem` contains no

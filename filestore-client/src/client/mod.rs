@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Returns a client with another [reply timeout](ClientBuilder::reply_timeout). The new client
-    /// shares the connections of this client.
+    /// shares this client's connections.
     #[must_use]
     pub fn with_reply_timeout(&self, reply: Duration) -> Self {
         self.with_settings(|settings| settings.reply_timeout = reply)
@@ -123,7 +123,7 @@ impl Client {
         Self::assemble(http.clone(), bare.clone(), settings)
     }
 
-    /// Returns the record of a file, with an ETag for
+    /// Returns a file's record, with an ETag for
     /// [`Change::if_match`](crate::Change::if_match).
     ///
     /// A deleted file has a record until the purge removes the file.

@@ -64,9 +64,9 @@ pub struct Download {
 pub struct Downloaded {
     /// Number of delivered bytes.
     pub len_bytes: u64,
-    /// Media type of the reply.
+    /// Reply media type.
     pub content_type: Option<String>,
-    /// ETag of the reply (after a redirect, the ETag of the provider).
+    /// The reply's ETag (after a redirect, the provider's ETag).
     pub etag: Option<String>,
     /// SHA-256 of the whole file in hex. The client checked it for a whole file, but not for a
     /// range.

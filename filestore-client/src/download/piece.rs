@@ -18,7 +18,7 @@ pub(super) struct Piece {
     pub(super) start: u64,
     /// Position of the end of the body in the file, if known.
     pub(super) end: Option<u64>,
-    /// Length of the file, if known.
+    /// File length, if known.
     pub(super) total: Option<u64>,
     /// Number of bytes at the start of the body that are already delivered.
     pub(super) skip: u64,

@@ -162,7 +162,7 @@ pub(crate) fn silent(peer: &str, idle: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("{peer} was silent for {idle:?}"))
 }
 
-/// Returns the value of a header, if it is text.
+/// Returns a header's value, if it is text.
 pub(crate) fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }

@@ -37,9 +37,9 @@ pub struct RetryPolicy {
     /// Maximum number of attempts (default 4). 1 means no retries. Progress in a download resets
     /// the count.
     pub max_attempts: u32,
-    /// Upper limit of the first pause (default 200 ms). The limit doubles with every retry.
+    /// Upper limit for the first pause (default 200 ms). The limit doubles with every retry.
     pub base: Duration,
-    /// Upper limit of every pause (default 10 s).
+    /// Upper limit for every pause (default 10 s).
     pub cap: Duration,
     /// Longest time from a refused or broken connection to the last retry (default 15 s). Progress
     /// in a download starts the time again.
@@ -77,14 +77,14 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the upper limit of the first pause.
+    /// Sets the upper limit for the first pause.
     #[must_use]
     pub fn base(mut self, pause: Duration) -> Self {
         self.base = pause;
         self
     }
 
-    /// Sets the upper limit of every pause.
+    /// Sets the upper limit for every pause.
     #[must_use]
     pub fn cap(mut self, pause: Duration) -> Self {
         self.cap = pause;

@@ -1,4 +1,4 @@
-//! TLS for requests, with ring and the certificates of the operating system.
+//! TLS for requests, with ring and the operating system's certificates.
 //!
 //! The HTTP clients get this configuration. This crate installs no provider for the whole process,
 //! because the application decides about that.

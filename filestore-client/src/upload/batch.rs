@@ -40,7 +40,8 @@ impl Batch {
         Self::default()
     }
 
-    /// Adds a file. If the server refuses a file, the `item` of the problem document is its index.
+    /// Adds a file. If the server refuses a file, `item` in the error is the position of the file in
+    /// the batch.
     #[must_use]
     pub fn item(mut self, item: Item) -> Self {
         self.items.push(item);

@@ -125,7 +125,7 @@ impl Client {
 
     /// Turns a TEMP or THUMBNAIL file into a READY file.
     ///
-    /// The `sync_status` of the reply is always `NONE`. The status of the record is then `PENDING`.
+    /// The `sync_status` of the reply is always `NONE`. The record's status is then `PENDING`.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {

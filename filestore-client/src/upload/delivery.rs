@@ -58,7 +58,7 @@ pub(super) enum IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the value of the header. A form that can be sent only once gets no random key.
+    /// Returns the header's value. A form that can be sent only once gets no random key.
     pub(super) fn resolve(self, form: &Form) -> Option<String> {
         match self {
             Self::Random if !form.is_repeatable() => None,

@@ -112,7 +112,7 @@ impl Item {
 
     /// Returns the text fields that describe the item.
     ///
-    /// If a field can contain the name of the path, it is sent as a field. A multipart file name
+    /// If a field can contain the path's name, it is sent as a field. A multipart file name
     /// loses the text before a backslash, and its `%22` is ambiguous.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
         let file_name = self.file_name.as_ref().filter(|name| fits_a_field(name));

@@ -133,7 +133,7 @@ impl Place {
         Ok(self.upload_reply(upload).await?.value)
     }
 
-    /// Stores a file like [`upload`](Self::upload), and also returns the headers of the reply.
+    /// Stores a file like [`upload`](Self::upload), and also returns the reply's headers.
     ///
     /// For example, find out whether an idempotency key was already used:
     ///

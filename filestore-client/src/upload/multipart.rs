@@ -1,7 +1,7 @@
 //! `multipart/form-data` (RFC 7578), streamed.
 //!
 //! This crate does not use the multipart form of reqwest, which escapes file names with
-//! backslashes, allows a line break of a name in the header of a part, and reports no progress.
+//! backslashes, allows a line break of a name in a part's header, and reports no progress.
 //! This module writes names like WHATWG (`%22 %0D %0A`), counts and hashes the sent bytes, detects
 //! a source with the wrong length, and stops if the reply arrives early.
 

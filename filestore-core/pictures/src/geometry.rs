@@ -9,9 +9,10 @@ pub struct Dimensions {
     pub height: u32,
 }
 
-/// A rectangle of a picture, and the size to which the rectangle is scaled.
+/// A rectangle of a picture and the size it is scaled to. Get one from `Plan::Render` or
+/// `Retained::plan_placeholder`.
 ///
-/// The axes depend on the user of the value. A plan uses the axes of the displayed picture. After
+/// The axes depend on the user. A plan uses the displayed picture's axes. After
 /// `Orientation::to_stored`, the axes are those of the stored picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {

@@ -154,7 +154,7 @@ struct Decoder<'a> {
     /// The number of codes by which the code length grows early.
     early: usize,
     most: usize,
-    /// What is decoded, up to `length`; room for a block behind `most`.
+    /// Decoded bytes up to `length`, with space for a block after `most`.
     decoded: &'a mut [u8],
     length: usize,
     /// The positions of the known codes. Entries behind them are left over from an earlier decode.

@@ -7,11 +7,11 @@ use crate::error::{Result, invalid};
 /// The longest side of a WebP, in pixels.
 const MAX_SIDE: u32 = 16_383;
 
-/// A picture to make: the side of a square, and how the picture fills this square. The crate never enlarges a
+/// A picture to make: a square's side, and how the picture fills this square. The crate never enlarges a
 /// picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Wanted {
-    /// The side of the square, in pixels: 1 to 16383.
+    /// The square's side, in pixels: 1 to 16383.
     pub side: u32,
     /// How the picture fills the square.
     pub fit: Fit,

@@ -7,7 +7,7 @@ use std::{fmt, io};
 /// The result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of a failure.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -107,7 +107,7 @@ impl Error {
         Self { message: message.into(), ..self }
     }
 
-    /// Returns the kind of the failure.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

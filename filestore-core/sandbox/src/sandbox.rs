@@ -71,7 +71,7 @@ impl Sandbox {
         Self { launcher: launcher.into(), limits: Limits::default(), readable: Vec::new() }
     }
 
-    /// Sets the limits of each run.
+    /// Sets each run's limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -113,7 +113,7 @@ impl Sandbox {
     /// Runs a program like [`run`](Self::run), until its end or until another thread calls [`Killer::kill`].
     /// Blocks.
     ///
-    /// A killer is for one run. If the killer was used before, the call returns [`ErrorKind::Launcher`].
+    /// Pass a new [`Killer`] for each run. For a used one, the call returns [`ErrorKind::Launcher`].
     pub fn run_with_killer(
         &self,
         scratch: &Scratch,

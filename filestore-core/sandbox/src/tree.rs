@@ -57,7 +57,7 @@ struct MovedUp<'a> {
 }
 
 impl MovedUp<'_> {
-    /// Removes the files of a directory, and moves its directories up.
+    /// Removes a directory's files, and moves its directories up.
     fn empty(&mut self, directory: &Path) -> io::Result<()> {
         allow_all(directory)?;
         for entry in fs::read_dir(directory)? {

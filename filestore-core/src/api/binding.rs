@@ -36,8 +36,8 @@ pub struct CreateBinding {
     pub organization_name: String,
     /// Provider code, for example `s3-eu`.
     pub storage_provider: String,
-    /// If true, the server stores uploads first and copies them in the background. If false, an
-    /// upload returns when the provider has the file.
+    /// If true, an upload is stored on the server and copied to the provider later. If false, it
+    /// goes to the provider before the reply.
     pub sync_enabled: bool,
 }
 

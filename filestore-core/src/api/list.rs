@@ -45,7 +45,7 @@ pub struct ListQuery {
     /// Only files uploaded before this time.
     pub created_before: Option<String>,
     /// Only files with these members of custom metadata. Each member becomes a parameter
-    /// `metadata.<key>`. Write numbers and booleans as in JSON.
+    /// `metadata.<key>`. Values are text: write `7` and `true` for a JSON number and boolean.
     #[serde(flatten, with = "members")]
     #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, String>"))]
     pub metadata: BTreeMap<String, String>,

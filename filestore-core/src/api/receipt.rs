@@ -127,7 +127,8 @@ pub struct AwaitedBlob {
     pub provider: String,
     /// Storage key of the blob.
     pub key: String,
-    /// Earliest time of the next check. Null while a write might still run.
+    /// Earliest time of the next check. Null while a write of this object might still be in
+    /// progress.
     pub due_at: Option<String>,
 }
 

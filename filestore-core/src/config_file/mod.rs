@@ -32,7 +32,7 @@ pub enum ConfigFileError {
     /// The file cannot be read.
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Unreadable {
-        /// Path of the file.
+        /// File path.
         path: PathBuf,
         /// Cause.
         source: std::io::Error,
@@ -67,7 +67,7 @@ pub enum ConfigFileError {
     /// One of the errors above, in this file.
     #[error("{}: {source}", path.display())]
     InFile {
-        /// Path of the file.
+        /// File path.
         path: PathBuf,
         /// Error without the file.
         source: Box<ConfigFileError>,
@@ -80,7 +80,7 @@ impl ConfigFileError {
     }
 }
 
-/// Reads the text of the file.
+/// Reads the file's text.
 pub fn read(path: &Path) -> Result<String, ConfigFileError> {
     std::fs::read_to_string(path)
         .map_err(|source| ConfigFileError::Unreadable { path: path.to_owned(), source })

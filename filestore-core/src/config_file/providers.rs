@@ -14,7 +14,7 @@ use crate::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Converts the tables, in the order of the file. The error `Provider` names the invalid table.
+/// Converts the tables, in the file's order. The error `Provider` names the invalid table.
 pub(super) fn into_configs(
     tables: Vec<ProviderTable>,
     env: Env<'_>,

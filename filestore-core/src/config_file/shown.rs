@@ -26,7 +26,7 @@ use crate::domain::report::fsck::FsckDepth;
 const HIDDEN: &str = "***";
 
 impl StoreConfig {
-    /// Writes the configuration as TOML, with the keys of `filestore.toml` and the values of the defaults.
+    /// Writes the configuration as TOML, with the keys of `filestore.toml` and all default values.
     /// Secrets are `***`: passwords, signing secrets, and provider options that can contain a secret. Fails
     /// for a number that TOML cannot express, for example `u64::MAX`.
     ///

@@ -31,7 +31,7 @@ macro_rules! tables {
             }
         )*
 
-        /// Every key of every table. The documentation of the file must name each.
+        /// Every key in every table. The file's documentation must name each key.
         pub const KEYS: &[&str] = &[$($(stringify!($key),)*)*];
 
         /// The place of each table, and its keys.
@@ -212,7 +212,7 @@ pub(super) enum DurabilityName {
     Process,
 }
 
-/// The value of an option in the file.
+/// An option value in the file.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum OptionInFile {

@@ -79,7 +79,7 @@ impl fmt::Debug for PostgresConfig {
     }
 }
 
-/// The configuration of a store. `Default` has the documented values.
+/// The store's configuration. `Default` has the documented values.
 ///
 /// ```
 /// use std::time::Duration;
@@ -99,7 +99,7 @@ pub struct StoreConfig {
     pub metadata: MetadataPlace,
     /// If true, an upload needs an active binding of its organization.
     pub require_binding: bool,
-    /// Lifetime of a `TEMP` file (default 24 hours).
+    /// `TEMP` file lifetime (default 24 hours).
     pub temp_ttl: Duration,
     /// Time in which you can restore a deleted or expired file (default 24 hours). Then the purge
     /// can remove the file. Exceptions: a run with
@@ -111,9 +111,9 @@ pub struct StoreConfig {
     /// Time for which a clock that jumped forward must be stable, before the purge removes anything
     /// (default 1 hour).
     pub clock_settle: Duration,
-    /// Lifetime of a presigned URL (default 5 minutes).
+    /// Presigned URL lifetime (default 5 minutes).
     pub presign_ttl: Duration,
-    /// Settings of the sync worker.
+    /// Sync worker settings.
     pub sync: SyncConfig,
     /// Maximum number of bytes in each organization, in all states. `None` means no limit.
     pub quota_bytes: Option<u64>,
@@ -127,13 +127,13 @@ pub struct StoreConfig {
     pub reserve_bytes: u64,
     /// Limits for sizes and counts.
     pub limits: Limits,
-    /// Settings of the checks in the background.
+    /// Scrub settings.
     pub scrub: ScrubConfig,
-    /// Settings of signed URLs.
+    /// Signed URL settings.
     pub signing: SigningConfig,
     /// Backup destinations that remote callers can name.
     pub backup_destinations: Vec<BackupDestination>,
-    /// Settings of the variant engine.
+    /// Variant engine settings.
     pub variants: VariantConfig,
     /// Providers, in addition to the data directory.
     pub providers: Vec<ProviderConfig>,
@@ -235,10 +235,10 @@ pub struct Limits {
     pub max_batch_items: usize,
     /// Maximum batch size, in bytes (default 2 GiB).
     pub max_batch_size: u64,
-    /// Maximum length of a file name, in characters (default 255).
+    /// Maximum file name length, in characters (default 255).
     pub original_name_chars: usize,
-    /// Uploads that can use large blocks at the same time, with two buffers of 256 KiB and an open
-    /// file each (default 1024). Slow and additional uploads use blocks of 16 KiB.
+    /// Uploads that can use large buffers (two of 256 KiB, default 1024). Further uploads are not
+    /// refused: they use 16 KiB.
     pub concurrent_uploads: usize,
     /// Maximum number of staged files: files that are arriving, or on their way to a provider
     /// (default 65,536). If more arrive, uploads return `Busy`. Two batches of maximum size always
@@ -280,7 +280,7 @@ impl Default for Limits {
     }
 }
 
-/// Settings of the copies to providers.
+/// Sync settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyncConfig {
@@ -299,13 +299,13 @@ impl Default for SyncConfig {
     }
 }
 
-/// Settings of the scrub: a check in the background that only reports.
+/// Scrub settings: a check in the background that only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScrubConfig {
     /// Time from the start of a scrub to the start of the next (default 7 days). Zero means never.
     pub period: Duration,
-    /// Depth of the check.
+    /// Check depth.
     pub depth: FsckDepth,
     /// Maximum read rate, in bytes per second (default 8 MiB). `None` means no limit.
     pub bytes_per_second: Option<u64>,
@@ -324,7 +324,7 @@ impl Default for ScrubConfig {
     }
 }
 
-/// Settings of signed URLs.
+/// Signed URL settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SigningConfig {
@@ -379,7 +379,7 @@ pub struct VariantConfig {
     pub eager: Vec<(VariantSize, Fit)>,
     /// If true, callers can request animated variants (default false).
     pub animated: bool,
-    /// Additional limits of animated variants.
+    /// Additional limits for animated variants.
     pub animation: AnimationLimits,
 }
 
@@ -406,7 +406,7 @@ impl Default for VariantConfig {
     }
 }
 
-/// Limits of an animated variant.
+/// Limits for an animated variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnimationLimits {

@@ -22,7 +22,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Declares the kinds, each with its code, its HTTP status and the answer to the question if a retry can help.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident => $code:literal, $status:ident, $retry:ident,)*) => {
-        /// The kind of a failure.
+        /// The kind of failure.
         ///
         /// Branch on the kinds that you handle, and treat every other kind by its [`http_status`] class. A later
         /// version can add kinds.
@@ -142,7 +142,7 @@ kinds! {
     Locked => "locked", INTERNAL_SERVER_ERROR, final,
     /// The store cannot use the data directory, the configuration or the database.
     Unusable => "unusable", INTERNAL_SERVER_ERROR, final,
-    /// The record of the file is damaged. Repair or restore it.
+    /// The file's record is damaged. Repair or restore it.
     RecordDamaged => "record_damaged", INTERNAL_SERVER_ERROR, final,
     /// The service or its disk has a fault. See the log.
     Internal => "internal", INTERNAL_SERVER_ERROR, retry,

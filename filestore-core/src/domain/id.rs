@@ -26,7 +26,7 @@ impl FileId {
         Self(Ulid::from_parts(millis, 0))
     }
 
-    /// Returns the creation time of the id, by the clock of its store. This is the upload time of
+    /// Returns the creation time of the id, by its store's clock. This is the upload time of
     /// the file.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
@@ -64,7 +64,7 @@ impl BlobId {
         Self(fresh_ulid(now))
     }
 
-    /// Returns the creation time of the id, by the clock of its store.
+    /// Returns the creation time of the id, by its store's clock.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }
@@ -130,7 +130,7 @@ impl SnapshotId {
         Self(fresh_ulid(now))
     }
 
-    /// Returns the start time of the run, by the clock of its store.
+    /// Returns the start time of the run, by its store's clock.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }

@@ -178,7 +178,7 @@ impl<'f> Page<'f> {
         Self { filter, limit, listed: ListedFiles::default(), passed_over: 0 }
     }
 
-    /// Adds the next record in the order of the listing. Breaks when the page is full. The page reads one
+    /// Adds the next record in the listing's order. Breaks when the page is full. The page reads one
     /// record more than it shows, so that it knows if it is the last page.
     pub(super) fn take(&mut self, head: Head) -> ControlFlow<()> {
         let is_shown = self.filter.admits(&head.record);

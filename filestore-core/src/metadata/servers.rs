@@ -32,7 +32,7 @@ impl Company {
     }
 }
 
-/// The version of what servers hold in memory of the database: the keys, and the secrets that sign URLs.
+/// The version of the data that servers copy into memory: the keys, and the secrets that sign URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretsVersion {
     /// The number. The number grows with each change.

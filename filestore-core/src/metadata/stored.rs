@@ -147,7 +147,7 @@ pub(super) fn term(key: &str, value: &str) -> Term {
     *digest.first_chunk().expect("a SHA-256 has 32 bytes")
 }
 
-/// Encodes the organizations of a key.
+/// Encodes a key's organizations.
 pub(super) fn organizations_text(scope: &Scope) -> String {
     match scope {
         Scope::All => ALL_ORGANIZATIONS.to_owned(),
@@ -157,7 +157,7 @@ pub(super) fn organizations_text(scope: &Scope) -> String {
     }
 }
 
-/// Parses the organizations of a key.
+/// Parses a key's organizations.
 pub(super) fn organizations(text: &str) -> Result<Scope, Source> {
     if text == ALL_ORGANIZATIONS {
         return Ok(Scope::All);
@@ -165,12 +165,12 @@ pub(super) fn organizations(text: &str) -> Result<Scope, Source> {
     Ok(Scope::Organizations(words(text)?))
 }
 
-/// Encodes the scopes of a key.
+/// Encodes a key's scopes.
 pub(super) fn scopes_text(scopes: KeyScopes) -> String {
     scopes.iter().map(KeyScope::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Parses the scopes of a key.
+/// Parses a key's scopes.
 pub(super) fn scopes(text: &str) -> Result<KeyScopes, Source> {
     Ok(words(text)?.into_iter().collect())
 }

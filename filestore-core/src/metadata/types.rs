@@ -47,7 +47,7 @@ impl Expected {
 /// A part of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedFiles {
-    /// The files, in the order of the listing.
+    /// The files, in the listing's order.
     pub records: Vec<FileRecord>,
     /// Where to continue. `None` if no file is left. A page can have fewer files than requested and still
     /// have a next position.
@@ -156,12 +156,12 @@ pub enum KeyChange {
         /// The current time.
         at: Timestamp,
     },
-    /// Sets the organizations of the key.
+    /// Sets the key's organizations.
     Narrow {
         /// The new organizations of the key.
         organizations: Scope,
     },
-    /// Replaces the secret of the key.
+    /// Replaces the key's secret.
     Rotate {
         /// The digest of the new secret.
         digest: KeyDigest,
@@ -265,7 +265,7 @@ pub struct Lease<'a> {
     pub until: Timestamp,
 }
 
-/// The kind of claimed work. All claims of one owner have one kind.
+/// The kind of claimed work. An owner's claims all have one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claims {
     /// Deleted files to purge.
@@ -282,7 +282,7 @@ pub struct DueFiles<'a> {
     /// The latest deletion mark of a due file: the end of its grace period. A file that was claimed before is
     /// always due, because a restore is no longer possible.
     pub marked_before: Timestamp,
-    /// Only files of this organization are due. `None` means all organizations.
+    /// Only this organization's files are due. `None` means all organizations.
     pub organization: Option<&'a OrganizationId>,
 }
 
@@ -379,7 +379,7 @@ pub struct DroppedBlob {
 /// A dropped blob, due for removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueBlob {
-    /// The id of the row. An engine can reuse it later for another blob, so id and key together identify the
+    /// The row's id. An engine can reuse it later for another blob, so id and key together identify the
     /// row.
     pub id: i64,
     /// The blob.

@@ -91,7 +91,7 @@ pub use uploads::idempotency::IdempotencyKey;
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 
-/// The health of the database and the storage of a store.
+/// The health of a store's database and storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Health {
@@ -232,7 +232,7 @@ impl FileStore {
         Damage { missing_blobs, ..self.inner.metadata.damage() }
     }
 
-    /// Returns the id of the store. The same id marks the data directory.
+    /// Returns the store's id. The same id marks the data directory.
     pub fn id(&self) -> StoreId {
         self.inner.metadata.store_id()
     }

@@ -25,15 +25,15 @@ use crate::domain::time::clock::Timestamp;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewUpload {
-    /// The organization of the file.
+    /// The file's organization.
     pub organization_id: OrganizationId,
-    /// The sub-system of the file: an area of your application, for example `invoices`.
+    /// The file's sub-system: an area of your application, for example `invoices`.
     pub sub_system: SubSystem,
     /// The file's name and type, if the caller gave them.
     pub given: GivenName,
     /// True for a TEMP file, which stays local and expires.
     pub temp: bool,
-    /// The expected digest of the bytes. An upload of other bytes fails.
+    /// The expected digest. An upload with another digest fails.
     pub sha256: Option<Sha256>,
     /// The custom metadata: JSON that your application keeps with the file.
     pub metadata: CustomMetadata,
@@ -143,7 +143,7 @@ pub struct PartHints {
 pub struct NewBatch {
     /// The organization of the files.
     pub organization_id: OrganizationId,
-    /// The sub-system of the files: an area of your application, for example `invoices`.
+    /// The files' sub-system: an area of your application, for example `invoices`.
     pub sub_system: SubSystem,
 }
 
@@ -187,7 +187,7 @@ impl BatchItem {
     }
 }
 
-/// The result of an upload. `T` is the record of one file, or the list of records of a batch.
+/// The result of an upload. `T` is a record, or a batch's list of records.
 #[derive(Debug, Clone)]
 pub enum Uploaded<T> {
     /// The committed record, or the committed records in the order of the items.

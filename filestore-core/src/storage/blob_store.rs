@@ -22,7 +22,7 @@ pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 /// - Each key is written once. Callers never put two blobs under one key, and never reuse the key of a
 ///   removed blob.
 /// - A blob that [`put`](Self::put) acknowledged is complete and verified, and stays until its removal.
-/// - [`read`](Self::read) yields the bytes of one blob, never a mix, and never fewer bytes than requested.
+/// - [`read`](Self::read) yields one blob's bytes, never a mix, and never fewer bytes than requested.
 /// - [`remove`](Self::remove) returns `Ok` only if the bytes are gone for good.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub struct BlobInfo {
     pub content_disposition: Option<String>,
 }
 
-/// The urgency of a write. The urgency decides whose share of a store's memory the write uses.
+/// The urgency of a write, which decides whose share of the memory the write uses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Priority {
     /// A client waits for the reply.

@@ -5,7 +5,7 @@
 //! | `access` | checks of the permissions of trusted directories |
 //! | `backup` | snapshots: contents by digest, with one manifest for each snapshot |
 //! | `blob_store` | [`BlobStore`], the trait of every store that holds blobs |
-//! | `data_dir` | the directory of one store, locked by one process |
+//! | `data_dir` | one store's directory, locked by one process |
 //! | `identity` | the markers of the store in its directory, checked at opening |
 //! | `local` | the LOCAL blobs in the directory: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |

@@ -149,7 +149,7 @@ impl ProviderRegistry {
         configured.find(|provider| provider.location == Location::Local).map(|found| &found.code)
     }
 
-    /// Returns the provider that stores new blobs for the provider of a binding. For `LOCAL`, this is the
+    /// Returns the provider that stores new blobs for a binding's provider. For `LOCAL`, this is the
     /// backend, if configured.
     pub fn holder_of_new(&self, code: &ProviderCode) -> ProviderCode {
         let backend = self.backend().filter(|_| code.is_local());
@@ -167,7 +167,7 @@ impl ProviderRegistry {
         self.clouds.values().map(Cloud::health).collect()
     }
 
-    /// Returns the health of one provider. `None` for `LOCAL` and for an unconfigured provider.
+    /// Returns one provider's health. `None` for `LOCAL` and for an unconfigured provider.
     pub fn health_of(&self, code: &ProviderCode) -> Option<ProviderHealth> {
         self.clouds.get(code).map(Cloud::health)
     }

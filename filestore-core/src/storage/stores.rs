@@ -1,4 +1,4 @@
-//! All stores of blobs, found by the provider of a blob.
+//! All stores of blobs, found by a blob's provider.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -53,7 +53,7 @@ impl BlobStores {
         Self { local, providers: Arc::new(RwLock::new(Arc::new(providers))) }
     }
 
-    /// Returns the store with the blobs of a provider. `ProviderUnavailable` if the provider is not, or no
+    /// Returns the store with a provider's blobs. `ProviderUnavailable` if the provider is not, or no
     /// longer, configured.
     pub fn holder(&self, code: &ProviderCode) -> Result<Holder<'_>> {
         match self.disk(code) {
@@ -94,7 +94,7 @@ impl BlobStores {
         }
     }
 
-    /// Returns who serves the files of a provider. See [`ProviderRegistry::location`].
+    /// Returns who serves a provider's files. See [`ProviderRegistry::location`].
     pub fn location(&self, code: &ProviderCode) -> Location {
         self.providers().location(code)
     }

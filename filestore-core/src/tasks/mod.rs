@@ -6,7 +6,7 @@
 //! seed determines the order of events. Otherwise these functions call tokio.
 //!
 //! # Not here
-//! Threads with the lifetime of the store: the writer of the database, the threads of the variant
+//! Threads with the store's lifetime: the writer of the database, the threads of the variant
 //! engine, and the threads of a provider on a mounted file system.
 
 pub mod step;

@@ -70,7 +70,7 @@ pub struct Failure {
 pub struct Plan {
     /// Step at which the process is killed, and the number of earlier passes.
     pub kill_at: Option<(Step, u64)>,
-    /// Log file for the name of each step, and for [`REFUSED`].
+    /// Log file for each step's name, and for [`REFUSED`].
     pub log: Option<PathBuf>,
     /// Calls that fail.
     pub failure: Option<Failure>,

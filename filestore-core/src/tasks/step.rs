@@ -24,7 +24,7 @@ macro_rules! steps {
             /// All steps, in declaration order.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Returns the name of the step, as in the log of the crash harness.
+            /// Returns the step's name, as in the log of the crash harness.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*

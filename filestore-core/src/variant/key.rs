@@ -12,14 +12,14 @@ pub(crate) const RECIPE: u32 = 8;
 /// The identity of a variant. The same key always means the same picture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VariantKey {
-    /// The organization of the file. The organization is a part of the key, so that organizations share no
+    /// The file's organization. The organization is a part of the key, so that organizations share no
     /// variants.
     pub organization_id: OrganizationId,
     /// The file that the variant shows.
     pub file_id: FileId,
     /// The digest of the file's blob.
     pub sha256: Sha256,
-    /// The side of the square.
+    /// The square's side.
     pub size: VariantSize,
     /// How the picture fills the square.
     pub fit: Fit,

@@ -273,7 +273,7 @@ fn grid_of(grid: SheetGrid) -> Result<Grid> {
     Grid::with_columns(cells, grid.columns() as usize, grid.cell()).map_err(refused)
 }
 
-/// Returns an upper bound for the memory of a sheet, in bytes. `InvalidField` if it exceeds `budget`, because
+/// Returns an upper bound for a sheet's memory, in bytes. `InvalidField` if it exceeds `budget`, because
 /// such a sheet could never be made.
 pub(crate) fn sheet_memory(grid: SheetGrid, budget: u64) -> Result<u64> {
     let needed = grid_of(grid)?.memory_bytes();

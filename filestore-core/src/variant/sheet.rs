@@ -17,7 +17,7 @@ pub struct SheetKey {
     pub grid: SheetGrid,
     /// How each picture fills its cell.
     pub fit: Fit,
-    /// Each file with the digest of its blob. `None` if the caller cannot access the file.
+    /// Each file with its blob's digest. `None` if the caller cannot access the file.
     pub files: Vec<(FileId, Option<Sha256>)>,
 }
 
@@ -79,6 +79,6 @@ pub struct Sheet {
 pub struct SheetCell {
     /// The file.
     pub file_id: FileId,
-    /// The position of the picture, or the reason why the cell is empty.
+    /// The picture's position, or the reason why the cell is empty.
     pub shown: Result<SheetPlace, Error>,
 }

@@ -73,11 +73,11 @@ impl Default for Cors {
     }
 }
 
-/// The name of a request header that scripts of allowed origins can send, for example `X-Tenant`.
+/// A request header that scripts from allowed origins can send, for example `X-Tenant`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestHeader(HeaderName);
 
-/// The error of a text that is no name of a header.
+/// The error for a text that is no name of a header.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("a header name has letters, digits and hyphens, for example X-Tenant: {0}")]
 pub struct BadRequestHeader(String);

@@ -60,7 +60,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) method: &'a Method,
     /// The target as it was sent.
     pub(crate) uri: &'a Uri,
-    /// The headers of the request.
+    /// The request's headers.
     pub(crate) headers: &'a HeaderMap,
     /// The row in the route table, if any.
     pub(crate) route: Option<&'static Route>,

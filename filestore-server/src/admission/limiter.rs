@@ -57,9 +57,9 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 pub struct RateLimits {
     /// The time in which an empty bucket becomes full.
     pub window: Duration,
-    /// The limits of each key.
+    /// The limits for each key.
     pub key: Limit,
-    /// The limits of each address for requests without a valid key.
+    /// The limits for each address for requests without a valid key.
     pub address: Limit,
 }
 
@@ -69,7 +69,7 @@ impl Default for RateLimits {
     }
 }
 
-/// Limits of one kind of client.
+/// Limits for one kind of client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limit {
@@ -212,7 +212,7 @@ impl Refused {
     }
 }
 
-/// The state of a quota, for the headers of a reply.
+/// The state of a quota, for a reply's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     policy: &'static str,

@@ -47,7 +47,7 @@ pub(crate) struct Audit {
 pub(crate) struct Entry<'a> {
     /// The time of the outcome, ISO 8601 UTC with milliseconds.
     pub(crate) time: String,
-    /// The id of the request, as in its reply and in the log.
+    /// The request's id, as in its reply and in the log.
     pub(crate) request_id: String,
     /// The trace of the request, if its client named one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,20 +55,20 @@ pub(crate) struct Entry<'a> {
     /// The caller.
     #[serde(flatten)]
     pub(crate) actor: Actor,
-    /// The address of the client. Absent on the admin socket, and `unknown` if a proxy did not report it.
+    /// The client's address. Absent on the admin socket, and `unknown` if a proxy did not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<String>,
     /// The method and the path template, as in the reference.
     pub(crate) action: String,
     /// The requested path, without its query.
     pub(crate) path: &'a str,
-    /// The body of the request, if it was JSON.
+    /// The request's body, if it was JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<Value>,
-    /// Facts that are not in the path or body: the file, the result for the file, the result of each part.
+    /// Facts that are not in the path or body: the file, the result for the file, each part's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<Map<String, Value>>,
-    /// The status of the reply. Absent if the client disconnected before the reply.
+    /// The reply's status. Absent if the client disconnected before the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
     /// The outcome of the request.
@@ -81,7 +81,7 @@ pub(crate) struct Entry<'a> {
 pub(crate) enum Actor {
     /// A caller with a key.
     Key {
-        /// The id of the key.
+        /// The key's id.
         key_id: String,
     },
     /// A caller with a signed URL.

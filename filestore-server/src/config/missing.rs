@@ -14,9 +14,9 @@ const PROGRAM_FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// A path or program that does not exist, or is something else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// The key of the configuration, with its table.
+    /// The configuration's key, with its table.
     pub(crate) key: &'static str,
-    /// The path, or the name of the program.
+    /// The path, or the program's name.
     pub(crate) path: PathBuf,
     /// The fault, and the remedy.
     pub(crate) problem: &'static str,

@@ -34,7 +34,7 @@ pub enum Auth {
     None,
 }
 
-/// The configuration of a server. `Default` is the documented default: loopback only, with SQLite and the
+/// The server's configuration. `Default` is the documented default: loopback only, with SQLite and the
 /// local disk under `./filestore-data`.
 ///
 /// The struct can gain fields. Create it with [`new`](Self::new), [`load`](Self::load) or `Default`, and set
@@ -66,7 +66,7 @@ pub struct Config {
     /// If true, the server tests each active provider at startup, and logs a warning for a provider that
     /// fails. The test writes and removes an object under `.filestore-check/`.
     pub check_providers: bool,
-    /// The configuration of the store.
+    /// The store's configuration.
     pub store: StoreConfig,
     /// Timeouts and limits for connections.
     pub http: listen::Options,
@@ -75,7 +75,7 @@ pub struct Config {
     /// The address on which `GET /metrics` needs no key. Without this address, the metrics are only on
     /// [`listen`](Self::listen).
     pub metrics_listen: Option<SocketAddr>,
-    /// The file of the audit log. Without a file, audit lines go to the log.
+    /// The audit log file. Without a file, audit lines go to the log.
     pub audit_log: Option<PathBuf>,
     /// The origins of other web pages with scripts that can use the API.
     pub cors: Cors,
@@ -141,7 +141,7 @@ pub enum ConfigError {
     /// One of the errors above, in this file.
     #[error("{}: {source}", path.display())]
     InFile {
-        /// The path of the file.
+        /// The file's path.
         path: PathBuf,
         /// The error without the file.
         source: Box<ConfigError>,

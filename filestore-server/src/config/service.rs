@@ -43,7 +43,7 @@ pub struct ServiceOptions {
     pub auth: Auth,
     /// Limits for a client's silence while the service reads its body.
     pub body: body::Timeouts,
-    /// The file of the audit log. Without a file, audit lines go to the log.
+    /// The audit log file. Without a file, audit lines go to the log.
     pub audit_log: Option<PathBuf>,
     /// The origins of other web pages with scripts that can use the API.
     pub cors: Cors,

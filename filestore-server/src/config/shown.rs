@@ -12,7 +12,7 @@ use crate::admission::cors::{Cors, Origins};
 use crate::admission::limiter::RateLimits;
 
 impl Config {
-    /// Writes the configuration as TOML, with the keys of `filestore.toml` and the values of the defaults.
+    /// Writes the configuration as TOML, with the keys of `filestore.toml` and all default values.
     /// Secrets are `***`, see [`StoreConfig::to_toml`](filestore_core::StoreConfig::to_toml).
     ///
     /// ```

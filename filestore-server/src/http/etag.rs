@@ -58,12 +58,12 @@ impl EntityTag {
         self.tag == other.tag
     }
 
-    /// Returns the value of an ETag header.
+    /// Returns the ETag header's value.
     pub fn to_header(&self) -> HeaderValue {
         self.write(&mut Values::with_capacity(self.tag.len() + 4))
     }
 
-    /// Writes the value of an ETag header.
+    /// Writes the ETag header's value.
     pub fn write(&self, values: &mut Values) -> HeaderValue {
         let start = if self.weak { "W/\"" } else { "\"" };
         let value = values.join(&[start, &self.tag, "\""]);
@@ -87,7 +87,7 @@ fn is_etagc(b: u8) -> bool {
 pub enum EntityTags {
     /// `*`: any current representation.
     Any,
-    /// The tags, in the order of the header.
+    /// The tags, in the header's order.
     List(Vec<EntityTag>),
 }
 
@@ -132,7 +132,7 @@ impl EntityTags {
     }
 }
 
-/// Returns the value of a Repr-Digest header: `sha-256=:…:` (RFC 9530 section 3, RFC 8941 byte sequence).
+/// Returns the Repr-Digest header's value: `sha-256=:…:` (RFC 9530 section 3, RFC 8941 byte sequence).
 pub fn repr_digest(sha256: &Sha256, values: &mut Values) -> HeaderValue {
     let mut digits = [0; 44];
     STANDARD.encode_slice(sha256.0, &mut digits).expect("44 digits write 32 bytes");

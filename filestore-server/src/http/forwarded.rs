@@ -94,7 +94,7 @@ impl ClientAddress {
     }
 }
 
-/// Writes the address of the client, or `unknown`.
+/// Writes the client's address, or `unknown`.
 impl fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@
 use filestore_core::{Error, Result};
 use percent_encoding::percent_decode;
 
-/// The decoded parameters of a request, in order.
+/// A request's decoded parameters, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,
@@ -44,7 +44,7 @@ impl Query {
         Ok(Self { pairs })
     }
 
-    /// Returns the value of a parameter.
+    /// Returns a parameter's value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

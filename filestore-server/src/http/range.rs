@@ -44,7 +44,7 @@ impl ByteRange {
         }
     }
 
-    /// Returns the value of Content-Range for a part or for 416. `None` for the whole representation.
+    /// Returns the `Content-Range` value for a part or for 416. `None` for the whole representation.
     pub fn content_range(self, size: u64) -> Option<HeaderValue> {
         let value = match self {
             Self::Whole => return None,

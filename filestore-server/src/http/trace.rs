@@ -40,12 +40,12 @@ impl TraceParent {
         (is_whole && has_form && has_ids).then_some(Self { text: *known })
     }
 
-    /// Returns the id of the trace: 32 hexadecimal digits.
+    /// Returns the trace id: 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         &self.text()[3..35]
     }
 
-    /// Returns the id of the caller's span: 16 hexadecimal digits.
+    /// Returns the caller's span id: 16 hexadecimal digits.
     pub fn parent_id(&self) -> &str {
         &self.text()[36..52]
     }

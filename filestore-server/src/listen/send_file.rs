@@ -36,7 +36,7 @@ const LENGTH: usize = SendFile::BYTES_AHEAD;
 /// The memory of the stand-ins. The server never touches this memory, so it uses no physical memory.
 static STAND_IN: LazyLock<&'static [u8]> = LazyLock::new(|| Box::leak(vec![0; LENGTH].into()));
 
-/// The bytes of a file as the body of a reply. Put it into the extensions of the reply.
+/// The bytes of a file as a reply's body. Put it into the extensions of the reply.
 ///
 /// Use it only for replies to requests that [take files](super::RequestBody::takes_files).
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::socket::Peer;
 use crate::http::forwarded::{IpRange, subscriber};
 
-/// The count of connections by address. All listeners of a server share it.
+/// The connection counts by address. All listeners in a server share them.
 #[derive(Debug)]
 pub struct Shares {
     limit: usize,

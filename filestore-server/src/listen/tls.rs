@@ -40,7 +40,7 @@ use super::validity::Validity;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsFiles {
-    /// The certificate of the server, followed by the chain to a known authority.
+    /// The server's certificate, followed by the chain to a known authority.
     pub cert: PathBuf,
     /// The private key of the first certificate.
     pub key: PathBuf,
@@ -60,9 +60,9 @@ pub enum BadTlsFiles {
     /// A file cannot be read, or is not a PEM file with the required contents.
     #[error("{what} cannot be read from {}: {source}", path.display())]
     Unreadable {
-        /// The key of the configuration.
+        /// The configuration's key.
         what: &'static str,
-        /// The path of the file.
+        /// The file's path.
         path: PathBuf,
         /// The error from the parser or the operating system.
         source: pem::Error,
@@ -70,7 +70,7 @@ pub enum BadTlsFiles {
     /// The key has an unsupported kind, or does not match the certificate.
     #[error("tls.key is not the key of tls.cert, or of an unknown kind: {0}")]
     Mismatch(rustls::Error),
-    /// No protocol version can be offered.
+    /// rustls supports none of the configured TLS versions.
     #[error("TLS cannot be offered: {0}")]
     Unavailable(rustls::Error),
 }

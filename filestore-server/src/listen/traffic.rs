@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The counters of one or more accept loops.
+/// The counters for one or more accept loops.
 ///
 /// Bytes are HTTP bytes, including heads. With TLS, more bytes are sent.
 #[derive(Debug, Default)]

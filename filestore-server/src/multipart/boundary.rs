@@ -42,7 +42,7 @@ impl Boundary {
     }
 }
 
-/// Reads the boundary from the value of a Content-Type header.
+/// Reads the boundary from a Content-Type header's value.
 ///
 /// An unquoted value can contain every character of `bchars` except the space. This is more than RFC 9110
 /// allows, because some clients send `/`, `=` or `:` without quotes, and the meaning is clear.

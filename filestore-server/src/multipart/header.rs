@@ -9,11 +9,11 @@ use super::charset::Charset;
 use super::file_name::{browser_decoded, file_name};
 use super::{malformed, params};
 
-/// The header block of a part.
+/// A part's header block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartHeader {
-    /// The name of the form field.
+    /// The form field's name.
     pub name: String,
     /// The file name as sent, decoded, including any directory. Invalid UTF-8 is replaced. Empty if a browser
     /// sends a file field without a file.

@@ -65,7 +65,7 @@ enum State {
     Line { at: Line, closes_part: bool },
     /// In the header block of a part.
     Header,
-    /// In the body of a part.
+    /// In a part's body.
     Body,
     /// The closing boundary was read, [`Event::End`] is due.
     Closed,

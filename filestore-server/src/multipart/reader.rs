@@ -100,12 +100,12 @@ where
     B: Buf,
     E: Into<BoxError>,
 {
-    /// Returns the header block of the part.
+    /// Returns the part's header block.
     pub fn header(&self) -> &PartHeader {
         &self.header
     }
 
-    /// Returns the name of the form field.
+    /// Returns the form field's name.
     pub fn name(&self) -> &str {
         &self.header.name
     }

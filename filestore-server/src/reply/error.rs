@@ -91,7 +91,7 @@ impl From<Unwanted> for Failure {
     }
 }
 
-/// The kind of a failure.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Core(ErrorKind),

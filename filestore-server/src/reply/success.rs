@@ -83,7 +83,7 @@ pub(crate) fn created_again(json: Vec<u8>) -> Response {
     response
 }
 
-/// Turns a 200 with a part of the bytes into a 206. `range` is the value of Content-Range.
+/// Turns a 200 with a part of the bytes into a 206. `range` is the `Content-Range` value.
 pub(crate) fn partial_content(mut response: Response, range: HeaderValue) -> Response {
     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     response.headers_mut().insert(CONTENT_RANGE, range);

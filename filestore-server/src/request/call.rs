@@ -134,7 +134,7 @@ pub(crate) struct Call {
     pub(crate) takes_files: bool,
     /// The method of the request.
     pub(crate) method: Method,
-    /// The headers of the request.
+    /// The request's headers.
     pub(crate) headers: HeaderMap,
     /// The query string, still encoded. Empty if there is none.
     pub(crate) query: String,

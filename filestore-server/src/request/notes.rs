@@ -30,7 +30,7 @@ impl Notes {
         })
     }
 
-    /// Records the body of the request.
+    /// Records the request's body.
     pub(crate) fn keep_body(&self, json: &[u8]) {
         // A body is read once.
         let _ = self.body.set(json.to_vec());
@@ -46,7 +46,7 @@ impl Notes {
         &self.path
     }
 
-    /// Returns the body of the request, if it was JSON.
+    /// Returns the request's body, if it was JSON.
     pub(crate) fn body(&self) -> Option<Value> {
         self.body.get().and_then(|json| serde_json::from_slice(json).ok())
     }

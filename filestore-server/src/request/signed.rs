@@ -38,9 +38,9 @@ pub(crate) struct Signed {
 /// The properties of an upload that the signer of the URL has fixed.
 #[derive(Debug, Clone)]
 pub(crate) struct UploadTerms {
-    /// The organization of the file.
+    /// The file's organization.
     pub(crate) organization_id: OrganizationId,
-    /// The sub-system of the file.
+    /// The file's sub-system.
     pub(crate) sub_system: SubSystem,
     /// The maximum size of the file, in bytes.
     pub(crate) max_size: Option<u64>,

@@ -74,7 +74,7 @@ async fn last_scrub(call: &Call) -> Option<FsckSummary> {
     checks.scrub.map(Into::into)
 }
 
-/// Describes the state of a part. The reason of a failure goes to the log.
+/// Describes a part's state. The reason of a failure goes to the log.
 fn state(call: &Call, checked: &Result<()>, name: &str) -> String {
     match checked {
         Ok(()) => "ok".to_owned(),

@@ -1,4 +1,4 @@
-//! GET /me: the key of the caller, and the limits and features of the service.
+//! GET /me: the caller's key, and the limits and features of the service.
 
 use std::sync::Arc;
 

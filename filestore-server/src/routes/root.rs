@@ -1,4 +1,4 @@
-//! GET /: the way to the API, for whoever types only the address of the server.
+//! GET /: leads callers from the server's address to the API.
 
 use std::sync::Arc;
 

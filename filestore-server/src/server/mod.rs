@@ -127,7 +127,7 @@ impl Server {
         })
     }
 
-    /// Returns the address of the server. If port 0 is configured, the address contains the selected port.
+    /// Returns the server's address. If port 0 is configured, the address contains the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
@@ -137,13 +137,13 @@ impl Server {
         self.metrics_address
     }
 
-    /// Returns the URL of the server, without a trailing slash.
+    /// Returns the server's URL, without a trailing slash.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Returns the store of the server.
+    /// Returns the server's store.
     pub fn store(&self) -> &FileStore {
         &self.store
     }

@@ -5,9 +5,9 @@ use super::{Server, StartError, probe_providers, within_descriptors};
 use crate::config::Config;
 
 impl Server {
-    /// Takes what `config` changed into use: the store's limits, lifetimes and quota, the scrub and the
-    /// destinations of backups, limits of requests, providers, secrets that sign URLs, and the certificate and
-    /// key of TLS. Requests under way end as they began.
+    /// Applies the changes in `config`: the store's limits, lifetimes and quota, the scrub, backup
+    /// destinations, rate limits, providers, signing secrets, and the TLS certificate and key. Running
+    /// requests end as they began.
     ///
     /// An invalid configuration changes nothing, and the error contains the reason. Other settings
     /// (addresses, access, connection timeouts, durability, caches) keep their values until a restart, and

@@ -66,7 +66,7 @@ pub enum StartError {
     /// The file with the hash of the first key cannot be used.
     #[error("the configuration is invalid: first_key_hash_file {}: {problem}", .path.display())]
     FirstKey {
-        /// The path of the file.
+        /// The file's path.
         path: PathBuf,
         /// The reason why it cannot be used.
         problem: String,

@@ -163,7 +163,7 @@ pub struct FileService {
 }
 
 impl FileService {
-    /// Returns the store of the service.
+    /// Returns the service's store.
     pub fn store(&self) -> &FileStore {
         &self.app.store
     }

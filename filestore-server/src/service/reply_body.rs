@@ -21,7 +21,7 @@ pub struct ReplyBody {
 }
 
 impl ReplyBody {
-    /// Takes the body of a reply, and the marks for our own listener.
+    /// Takes a reply's body, and the marks for our own listener.
     pub(super) fn take_over(mut response: warp::reply::Response) -> Response<Self> {
         response.extensions_mut().remove::<BriefDrain>();
         let held = response.extensions_mut().remove::<Held>();

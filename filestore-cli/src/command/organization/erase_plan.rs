@@ -22,7 +22,7 @@ struct ErasePlan {
     keys_narrowed: Vec<String>,
 }
 
-/// Asks the store for the content of an organization, and changes nothing.
+/// Asks the store for an organization's content, and changes nothing.
 pub(super) async fn show(
     organization: &OrganizationId,
     target: &dyn Target,

@@ -34,7 +34,7 @@ pub(super) async fn list(args: PageArgs, target: &dyn Target, out: Output) -> Re
     }
 }
 
-/// `organization sub-systems`: lists the sub-systems of an organization with their files and bytes.
+/// `organization sub-systems`: lists an organization's sub-systems with their files and bytes.
 pub(super) async fn sub_systems(
     organization: &OrganizationId,
     args: PageArgs,

@@ -252,7 +252,7 @@ impl Manifest {
         Ok(is_begun)
     }
 
-    /// Returns true if the directory contains the bytes of a record.
+    /// Returns true if the directory contains a record's bytes.
     fn has(&self, record: &FileRecord) -> bool {
         self.written.get(&record.file_id).is_some_and(|(sha256, path)| {
             let found = fs::metadata(self.directory.join(path));

@@ -98,7 +98,7 @@ struct Header {
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     path: String,
-    /// The bytes of the path, if the path is not Unicode.
+    /// The path's bytes, if the path is not Unicode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
     size: u64,

@@ -85,7 +85,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::io(format!("cannot read {}", path.display()), error)
 }
 
-/// Lists the entries of a directory, last name first.
+/// Lists a directory's entries, last name first.
 fn entries(dir: &Path) -> io::Result<Vec<DirEntry>> {
     let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.file_name()));

@@ -207,7 +207,7 @@ impl Direct {
         Ok(session.commit_replacement(new, &Scope::All).await?)
     }
 
-    /// Chooses the name to store: the user's name, or the name of the file. If the name of the file
+    /// Chooses the name to store: the user's name, or the file's name. If the name of the file
     /// is invalid, the core makes a valid name from it.
     fn given(&self, item: &Item) -> Result<GivenName> {
         let limit = self.store.config().limits.original_name_chars;

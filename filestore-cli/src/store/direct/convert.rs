@@ -96,7 +96,7 @@ pub(super) fn preconditions(condition: Option<IfMatch>) -> Result<core::Precondi
     Ok(wanted.into())
 }
 
-/// Converts the options of a check, except for the provider.
+/// Converts a check's options, except for the provider.
 pub(super) fn fsck_options(request: &FsckRunRequest) -> FsckOptions {
     let mut options = FsckOptions::default();
     if request.deep {

@@ -456,7 +456,7 @@ fn to_edit(edit: Edit) -> client::Edit {
     }
 }
 
-/// Converts an item to the type of the client. Only a file can be read again for a retry.
+/// Converts an item to the client's type. Only a file can be read again for a retry.
 async fn to_send(item: Item) -> Result<client::Item> {
     let mut sent = match &item.input {
         Input::File(path, _) => client::Item::from_path(path)?,

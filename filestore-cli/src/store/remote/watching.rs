@@ -19,7 +19,7 @@ use crate::store::request::Migration;
 /// The time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs the sync and shows the progress of the queue.
+/// Runs the sync and shows the queue's progress.
 pub(super) async fn sync(queue: SyncQueue<'_>, meter: &Meter) -> Result<SyncReport> {
     if !meter.is_shown() {
         return Ok(queue.run().await?);

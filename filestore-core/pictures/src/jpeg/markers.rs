@@ -46,7 +46,7 @@ pub(super) enum Item {
 /// A frame: size and components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The code of the marker, which names the kind of frame.
+    /// The marker's code, which names the kind of frame.
     pub(super) marker: u8,
     pub(super) precision: u8,
     pub(super) width: u32,

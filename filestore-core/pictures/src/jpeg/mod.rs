@@ -106,7 +106,7 @@ impl<'a> Jpeg<'a> {
         self.segments.scans().count()
     }
 
-    /// Returns the size of the frame, in pixels; `None` without a frame.
+    /// Returns the frame's size, in pixels; `None` without a frame.
     pub(crate) fn size(&self) -> Option<Dimensions> {
         let frame = self.segments.frame.as_ref()?;
         Some(Dimensions { width: frame.width, height: frame.height })
@@ -129,7 +129,7 @@ impl<'a> Jpeg<'a> {
         memory_needed(outline, self.file.len() as u64, &[])
     }
 
-    /// Puts the ICC profile together; `None` if there is none of at most `most_bytes`.
+    /// Joins the parts of the ICC profile. `None` if there is no profile of at most `most_bytes`.
     pub(crate) fn profile(&self, most_bytes: usize) -> Option<Vec<u8>> {
         self.segments.profile(self.file, most_bytes)
     }
@@ -181,7 +181,7 @@ fn axis(first: u32, n: u8, sampling: u8, largest: u32) -> (f64, f64) {
 /// The facts from a file's header that determine the memory need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outline {
-    /// The size of the frame, in pixels.
+    /// The frame's size, in pixels.
     pub(crate) size: Dimensions,
     pub(crate) components: u8,
     /// True if all coefficients stay in memory until the last scan.

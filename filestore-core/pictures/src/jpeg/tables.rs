@@ -14,7 +14,7 @@ pub(crate) struct Tables(Vec<Table>);
 #[derive(Debug)]
 struct Table {
     marker: u8,
-    /// The byte with the number of the table, and the table.
+    /// The byte with the table's number, and the table.
     body: Vec<u8>,
 }
 

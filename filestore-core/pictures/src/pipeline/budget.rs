@@ -43,7 +43,7 @@ pub(crate) fn check_size(size: Dimensions, limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a JPEG whose `scans` over a frame of `size` would take too long.
+/// Refuses a JPEG if its `scans` over a frame of `size` would take too long.
 pub(crate) fn check_scans(size: Dimensions, scans: u64) -> Result<()> {
     if area(size).saturating_mul(scans) <= MAX_SCAN_PIXELS {
         return Ok(());
@@ -115,9 +115,9 @@ pub(crate) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
     }
 }
 
-/// Estimates the memory of the TIFF decoder, in bytes: the stored rows that are read at once, what their
-/// compression needs, the samples of one row, and the result. With alpha, a premultiplied copy is added later.
-/// A kind that is not decoded takes nothing.
+/// Estimates the memory of the TIFF decoder, in bytes: the stored rows of one read, the memory of the
+/// compression, the samples of one row, and the result. With alpha, a premultiplied copy is added later. An
+/// unsupported kind needs no memory.
 fn tiff_bytes(tiff: TiffHeader, pixels: u64, file_bytes: u64) -> u64 {
     if tiff.model.is_none() {
         return 0;

@@ -23,7 +23,7 @@ const HEADER_BUFFER_BYTES: usize = 4 * 1024;
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// No deadline, for work with another bound.
+    /// Never passes. Use this value if you stop the work yourself.
     pub const NONE: Self = Self(None);
 
     /// Returns a deadline that passes after `time`, counted from now.
@@ -58,7 +58,7 @@ impl<'a> ImageFile<'a> {
         Ok(Self { source, len, deadline, failure: RefCell::new(None) })
     }
 
-    /// Returns the size of the blob, in bytes.
+    /// Returns the blob's size, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

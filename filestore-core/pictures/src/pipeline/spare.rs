@@ -27,7 +27,8 @@ const BATCHES: usize = 4;
 /// The minimum size of a stream that is worth a second thread, in bytes.
 const WORTH_BYTES: u64 = 1 << 20;
 
-/// A source of idle threads. The implementor knows if the machine has capacity left.
+/// Lends a second thread to a rendering. Implement this trait on your thread pool, and refuse if the pool is
+/// busy.
 pub trait Spare {
     /// Starts `task` on another thread. Returns the task as `Err` if no thread is idle.
     fn start(&self, task: Task) -> Result<(), Task>;

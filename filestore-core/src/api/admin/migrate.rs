@@ -106,7 +106,7 @@ pub struct MigrateVerifyRequest {
 }
 
 impl MigrateVerifyRequest {
-    /// Reads the files of the organization at the provider `to`.
+    /// Reads every file that the organization has at `to`, and compares its digest.
     pub fn new(organization_id: OrganizationNumber, to: impl Into<String>) -> Self {
         Self { organization_id, to: to.into() }
     }

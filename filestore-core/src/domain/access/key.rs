@@ -65,7 +65,7 @@ impl FromStr for KeyScope {
     }
 }
 
-/// The scopes of one key.
+/// A key's scopes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyScopes(u8);
 
@@ -112,7 +112,7 @@ pub struct ApiKey {
     pub name: String,
     /// Organizations that the key can access.
     pub organizations: Arc<Scope>,
-    /// Scopes of the key.
+    /// Key scopes.
     pub scopes: KeyScopes,
     /// Creation time.
     pub created_at: Timestamp,
@@ -152,7 +152,7 @@ pub struct NewKey {
     pub name: String,
     /// Organizations that the key can access: all, or at most 100.
     pub organizations: Scope,
-    /// Scopes of the key.
+    /// Key scopes.
     pub scopes: KeyScopes,
     /// Lifetime, at most 100 years. `None` means no expiry.
     pub expires_in: Option<Duration>,
@@ -161,10 +161,10 @@ pub struct NewKey {
 /// Maximum number of organizations in a key. Each request compares them.
 const MAX_ORGANIZATIONS: usize = 100;
 
-/// Maximum lifetime of a key: 100 years.
+/// Maximum key lifetime: 100 years.
 const MAX_LIFE: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// Maximum length of a key name, in characters.
+/// Maximum key name length, in characters.
 const NAME_CHARS: usize = 255;
 
 impl NewKey {
@@ -210,7 +210,7 @@ impl NewKey {
     }
 }
 
-/// The secret of a key: `fsk_`, 64 random hexadecimal digits, and 8 digits of a checksum.
+/// A key's secret: `fsk_`, 64 random hexadecimal digits, and 8 digits of a checksum.
 ///
 /// Secret scanners can recognize the prefix and the checksum. The checksum is the first 32 bits of
 /// the SHA-256 of the text before. The secret is shown once, when the key is created. `Debug` hides
@@ -221,10 +221,10 @@ pub struct KeySecret(String);
 /// Prefix of every secret.
 const PREFIX: &str = "fsk_";
 
-/// Length of a secret before its checksum, in characters.
+/// Secret length before its checksum, in characters.
 const UNCHECKED_CHARS: usize = PREFIX.len() + 64;
 
-/// Length of the checksum, in digits.
+/// Checksum length, in digits.
 const CHECKSUM_CHARS: usize = 8;
 
 impl KeySecret {

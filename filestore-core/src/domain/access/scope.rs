@@ -1,4 +1,4 @@
-//! The part of a store that a caller can access.
+//! The part of a store that a caller can access. Not a key's scopes: see `key.rs`.
 
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;

@@ -2,7 +2,7 @@
 //!
 //! # Format
 //! A signed URL has three query parameters: `exp` (expiry time in seconds since 1970-01-01 UTC),
-//! `kid` (the name of the secret) and `sig`, the HMAC-SHA256 (RFC 2104) of [`signed_text`], in
+//! `kid` (the secret's name) and `sig`, the HMAC-SHA256 (RFC 2104) of [`signed_text`], in
 //! base64url without padding (RFC 4648 section 5).
 //!
 //! The signature covers the query exactly as it is sent, with its order and percent-encoding,
@@ -34,7 +34,7 @@ const FORMAT: &str = "filestore-url-v1";
 /// Characters to encode in a value: all except the unreserved characters (RFC 3986 section 2.3).
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Maximum lifetime of a URL, before it is rounded up to a window: 7 days.
+/// Maximum URL lifetime, before it is rounded up to a window: 7 days.
 pub const MAX_LIFE: Duration = Duration::from_hours(7 * 24);
 
 /// Maximum window: 1 hour.
@@ -67,10 +67,10 @@ pub struct SigningSecret {
 }
 
 impl SigningSecret {
-    /// Minimum length of a secret, in bytes: that of the digest (RFC 2104 section 3).
+    /// Minimum secret length, in bytes: that of the digest (RFC 2104 section 3).
     pub const MIN_BYTES: usize = 32;
 
-    /// Maximum length of a secret's name, in characters.
+    /// Maximum secret name length, in characters.
     pub const KID_CHARS: usize = 64;
 
     /// Creates a secret with a name. `InvalidField` if the name is not 1 to 64 characters of `A-Z
@@ -89,12 +89,12 @@ impl SigningSecret {
         Ok(Self { kid: kid.into(), bytes: bytes.into() })
     }
 
-    /// Returns the name of the secret, which each signed URL contains.
+    /// Returns the secret's name, which each signed URL contains.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// Returns the bytes of the secret.
+    /// Returns the secret's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -136,7 +136,7 @@ pub fn signed_text(method: SignedMethod, path: &str, query: &str) -> String {
 /// The signature in a request, before verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownSignature<'q> {
-    /// Name of the secret.
+    /// Secret name.
     pub kid: &'q str,
     expires: &'q str,
     tag: &'q str,

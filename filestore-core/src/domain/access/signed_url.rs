@@ -57,7 +57,7 @@ impl SignedUrl {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifiedUrl {
-    /// Expiry time of the URL, or of its key, if earlier.
+    /// Expiry time: the URL's, or its key's if this is earlier.
     pub expires_at: Timestamp,
     /// Name of the secret that signed the URL.
     pub kid: String,
@@ -86,7 +86,7 @@ pub struct VerifiedUrl {
 pub struct SignFile {
     /// Size and fit of a variant. `None` for the content.
     pub variant: Option<(VariantSize, Fit)>,
-    /// Still picture, or all frames of an animation.
+    /// Still picture, or all animation frames.
     pub motion: Motion,
     /// Tells browsers to show the content or to save it.
     pub disposition: Option<Disposition>,
@@ -107,7 +107,7 @@ impl SignFile {
         Self { variant: Some((size, fit)), ..Self::default() }
     }
 
-    /// Requests all frames of an animation. Only for variants.
+    /// Requests all animation frames. Only for variants.
     #[must_use]
     pub fn animated(mut self) -> Self {
         self.motion = Motion::Animated;
@@ -121,7 +121,7 @@ impl SignFile {
         self
     }
 
-    /// Sets the lifetime of the URL.
+    /// Sets the URL's lifetime.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.expires_in = Some(life);
@@ -185,13 +185,13 @@ impl SignFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignUpload {
-    /// Organization of the new file.
+    /// The new file's organization.
     pub organization_id: OrganizationId,
-    /// Sub-system of the new file.
+    /// The new file's sub-system.
     pub sub_system: SubSystem,
-    /// Maximum file size in bytes. `None` means the limit of the store.
+    /// Maximum file size in bytes. `None` means the store's limit.
     pub max_size: Option<u64>,
-    /// Media type of the file. If `None`, the uploader chooses.
+    /// File media type. If `None`, the uploader chooses.
     pub mime_type: Option<String>,
     /// If true, the new file is `TEMP`.
     pub temp: bool,
@@ -236,7 +236,7 @@ impl SignUpload {
         self
     }
 
-    /// Sets the lifetime of the URL.
+    /// Sets the URL's lifetime.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.expires_in = Some(life);
@@ -299,7 +299,7 @@ fn life(wanted: Option<Duration>) -> Result<Duration> {
 /// The permit for one upload, from a signed URL. The commit of the file uses it up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadPermit {
-    /// Name of the permit. No other URL has this name.
+    /// Permit name. No other URL has this name.
     pub nonce: String,
     /// Expiry time of the URL.
     pub expires_at: Timestamp,
@@ -312,7 +312,7 @@ impl UploadPermit {
     /// a used permit for this time: 24 hours.
     pub const GRACE: Duration = Duration::from_hours(24);
 
-    /// Maximum length of a permit's name, in characters.
+    /// Maximum permit name length, in characters.
     pub const NONCE_CHARS: usize = 64;
 
     /// Creates a permit for a URL without an era. `SignatureInvalid` if the name is not 1 to 64
@@ -346,7 +346,7 @@ impl UploadPermit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SigningSecretInfo {
-    /// Name of the secret, which each signed URL contains.
+    /// Secret name, which each signed URL contains.
     pub kid: String,
     /// `true` if the secret is in the configuration, `false` if it is in the records database.
     pub is_configured: bool,
@@ -354,7 +354,7 @@ pub struct SigningSecretInfo {
     pub signs: bool,
     /// Creation time. `None` for a configured secret.
     pub created_at: Option<Timestamp>,
-    /// Expiry time of the secret's URLs. `None` if no expiry is set.
+    /// Expiry time for the secret's URLs. `None` if no expiry is set.
     pub valid_until: Option<Timestamp>,
 }
 

@@ -15,7 +15,7 @@ use crate::domain::unique_keys::UniqueKeys;
 /// Field name of the object.
 const FIELD: &str = "metadata";
 
-/// Maximum length of the JSON text: 4 KiB.
+/// Maximum JSON text length: 4 KiB.
 pub const MAX_BYTES: usize = 4 << 10;
 
 /// Maximum number of members. Each member adds a row to the index for listings.

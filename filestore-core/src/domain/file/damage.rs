@@ -23,7 +23,7 @@ impl Damage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedRow {
-    /// Name of the row, for example `file 01M80BWY239DJDZF34J2FZ6HPG`.
+    /// Row name, for example `file 01M80BWY239DJDZF34J2FZ6HPG`.
     pub row: String,
     /// Reason why the row cannot be read.
     pub reason: String,

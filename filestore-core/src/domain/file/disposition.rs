@@ -24,7 +24,7 @@ impl Disposition {
         }
     }
 
-    /// Returns the value of a Content-Disposition header for a file name. The value is printable
+    /// Returns the Content-Disposition header's value for a file name. The value is printable
     /// ASCII.
     ///
     /// `filename*` has the exact name. `filename` is for clients that do not read `filename*`. In

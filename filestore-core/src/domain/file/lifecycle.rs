@@ -111,7 +111,7 @@ impl FileState {
         self.sync
     }
 
-    /// Returns the purge status of a deleted file.
+    /// Returns the purge status. `None` if the file is not deleted.
     pub fn purge(self) -> Option<PurgeStatus> {
         self.purge
     }
@@ -235,7 +235,7 @@ impl FileState {
         Ok(Self { sync, location, ..self })
     }
 
-    /// Queues a READY file for a copy to the provider of its organization.
+    /// Queues a READY file for a copy to its organization's provider.
     pub fn enqueue(self) -> Result<Self, Refused> {
         self.live()?;
         match self.sync {

@@ -6,16 +6,16 @@ use super::status::{PurgeStatus, Status, SyncStatus};
 use crate::domain::id::{FileId, OrganizationId, SubSystem};
 use crate::domain::time::clock::Timestamp;
 
-/// The filter of a listing. The newest files come first (by file id, descending). With
+/// A listing filter. The newest files come first (by file id, descending). With
 /// `name_prefix` and organizations, files are sorted by name, and newest first among equal names.
 ///
 /// For example, `ListFilter::new().status(Status::Ready)` lists all READY files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListFilter {
-    /// Only files of this organization.
+    /// Only this organization's files.
     pub organization_id: Option<OrganizationId>,
-    /// Only files of this sub-system.
+    /// Only this sub-system's files.
     pub sub_system: Option<SubSystem>,
     /// Only files with this status.
     pub status: Option<Status>,
@@ -32,8 +32,8 @@ pub struct ListFilter {
     pub created_after: Option<Timestamp>,
     /// Only files uploaded before this time.
     pub created_before: Option<Timestamp>,
-    /// Only files with all these members in their custom metadata. Write numbers and booleans as in
-    /// JSON.
+    /// Only files with all these members in their custom metadata. Values are text: write `7` and
+    /// `true` for a JSON number and boolean.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -43,14 +43,14 @@ impl ListFilter {
         Self::default()
     }
 
-    /// Keeps only files of one organization.
+    /// Keeps only one organization's files.
     #[must_use]
     pub fn organization(mut self, id: OrganizationId) -> Self {
         self.organization_id = Some(id);
         self
     }
 
-    /// Keeps only files of one sub-system.
+    /// Keeps only one sub-system's files.
     #[must_use]
     pub fn sub_system(mut self, name: SubSystem) -> Self {
         self.sub_system = Some(name);

@@ -40,7 +40,7 @@ pub struct FileRecord {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Expiry time of a TEMP file. `None` for other files.
+    /// Expiry time for a TEMP file. `None` for other files.
     pub expires_at: Option<Timestamp>,
     /// Custom metadata.
     pub metadata: CustomMetadata,
@@ -48,9 +48,9 @@ pub struct FileRecord {
     /// before. `None` if the file was never edited. A copy to a provider takes a long time, and
     /// compares this time, so that edits are not lost.
     pub edited_at: Option<Timestamp>,
-    /// Deletion of a deleted file. `None` for other files.
+    /// Set for a deleted file. `None` for other files.
     pub deletion: Option<Deletion>,
-    /// Failed attempts to copy the current blob to the provider of the organization.
+    /// Failed attempts to copy the current blob to the organization's provider.
     pub sync_attempts: u32,
     /// Reason why the last of these attempts failed, for people. `None` if no attempt failed.
     pub sync_error: Option<String>,
@@ -107,7 +107,7 @@ impl FileRecord {
     }
 }
 
-/// The deletion of a file. A restore removes it.
+/// A file's deletion. A restore removes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deletion {
@@ -136,7 +136,7 @@ impl Deletion {
 pub struct Blob {
     /// Provider that stores the bytes.
     pub provider: ProviderCode,
-    /// Storage key, at any provider.
+    /// Storage key: the name of the blob at its provider.
     pub key: BlobKey,
     /// Size, in bytes.
     pub size_bytes: u64,
@@ -189,7 +189,7 @@ pub struct Dimensions {
 pub struct Thumbhash(Box<[u8]>);
 
 impl Thumbhash {
-    /// Size of the header, in bytes.
+    /// Header size, in bytes.
     const HEADER_BYTES: usize = 5;
     /// Maximum size, in bytes.
     const MAX_BYTES: usize = 32;

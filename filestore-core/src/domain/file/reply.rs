@@ -24,12 +24,12 @@ impl StoredReply {
         &self.file_ids
     }
 
-    /// Returns the text of the reply: a record in JSON, or an array of records for a batch.
+    /// Returns the reply's text: a record in JSON, or an array of records for a batch.
     pub fn as_json(&self) -> &[u8] {
         &self.json
     }
 
-    /// Returns the text of the reply.
+    /// Returns the reply's text.
     pub fn into_json(self) -> Vec<u8> {
         self.json
     }

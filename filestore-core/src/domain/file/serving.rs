@@ -106,14 +106,14 @@ fn is_taken_in(essence: &str) -> bool {
 }
 
 /// Tests whether the type is useless without its parameters, which are not sent. For example, some
-/// readers of `multipart` guess a missing boundary and then trust the type of each part.
+/// readers of `multipart` guess a missing boundary and then trust each part's type.
 fn needs_params(essence: &str) -> bool {
     essence.starts_with("multipart/")
 }
 
 impl Serving<'_> {
-    /// Tests whether every version of filestore sends this Content-Type for a file of type
-    /// `claimed`, and stores it with the object. Versions before 0.2 sent the text from the
+    /// Returns true if older versions of filestore send the same `Content-Type` for `claimed`, so
+    /// that objects they stored need no override. Versions before 0.2 sent the text from the
     /// uploader.
     pub fn is_of_every_version(&self, claimed: &str) -> bool {
         self.content_type == claimed

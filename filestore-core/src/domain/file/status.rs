@@ -54,7 +54,7 @@ names! {
 }
 
 names! {
-    /// The progress of a file towards the provider of its organization.
+    /// The progress of a file towards its organization's provider.
     SyncStatus "sync_status" {
         /// The file needs no copy.
         None = "NONE",
@@ -78,7 +78,7 @@ names! {
 }
 
 names! {
-    /// The location that serves the bytes of a file.
+    /// The location that serves a file's bytes.
     Location "storage_location" {
         /// The store sends the bytes.
         Local = "LOCAL",

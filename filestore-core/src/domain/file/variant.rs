@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::domain::error::{Error, Result};
 
-/// Sizes of variants: the side of the square, in pixels.
+/// Sizes of variants: the square's side, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
 
 /// The size of a variant in pixels: one of [`VARIANT_SIZES`], for example
@@ -63,7 +63,7 @@ fn parse_side(field: &str, text: &str) -> Result<u32> {
 /// How a picture fits the square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fit {
-    /// Fills the square. Both sides of the longer dimension are cut off evenly.
+    /// Fills the square. The parts that overhang are cut off evenly on both sides.
     #[default]
     Cover,
     /// Keeps the whole picture and the aspect ratio. The result is square only if the picture is.

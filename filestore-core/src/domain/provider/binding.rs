@@ -5,7 +5,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::id::OrganizationNumber;
 use crate::domain::time::clock::Timestamp;
 
-/// The binding of an organization to a provider. An organization has at most one active binding.
+/// An organization's binding to a provider. An organization has at most one active binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Binding {
@@ -15,7 +15,7 @@ pub struct Binding {
     pub organization: OrganizationNumber,
     /// Organization name: 1 to 255 characters without control characters.
     pub organization_name: String,
-    /// Provider for new files of the organization.
+    /// Provider for the organization's new files.
     pub provider: ProviderCode,
     /// If `true`, the store keeps new files locally first and copies them in the background. If
     /// `false`, an upload returns when the provider has the file.
@@ -66,7 +66,7 @@ pub struct NewBinding {
     pub organization: OrganizationNumber,
     /// Organization name: 1 to 255 characters without control characters.
     pub organization_name: String,
-    /// Provider for new files of the organization.
+    /// Provider for the organization's new files.
     pub provider: ProviderCode,
     /// Sync flag, see [`Binding::sync_enabled`].
     pub sync_enabled: bool,
@@ -101,7 +101,7 @@ impl NewBinding {
     }
 }
 
-/// Changes of a binding. A field that is `None` does not change.
+/// Changes to a binding. A field that is `None` does not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BindingChange {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::ProviderCode;
 use crate::domain::time::clock::Timestamp;
 
-/// The health of one provider.
+/// A provider's health.
 ///
 /// Writes and reads have separate breakers. For example, a full provider refuses writes and still
 /// answers reads.
@@ -24,7 +24,7 @@ pub struct ProviderHealth {
     pub is_misplaced: bool,
 }
 
-/// The state of one circuit breaker.
+/// One circuit breaker's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerHealth {
@@ -41,7 +41,7 @@ pub struct BreakerHealth {
     pub next_trial: Option<Timestamp>,
 }
 
-/// The state of a circuit breaker.
+/// A circuit breaker's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BreakerState {
     /// Operations pass.

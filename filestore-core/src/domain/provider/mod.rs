@@ -90,7 +90,7 @@ pub struct Provider {
     pub is_active: bool,
 }
 
-/// The configuration of a provider. `Debug` shows the names of the options, but no values.
+/// A provider's configuration. `Debug` shows the names of the options, but no values.
 ///
 /// ```
 /// use filestore_core::config::ProviderConfig;
@@ -111,7 +111,7 @@ pub struct ProviderConfig {
     pub name: String,
     /// Kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`.
     pub scheme: String,
-    /// Options of the service, for example bucket, endpoint and credentials.
+    /// Service options, for example bucket, endpoint and credentials.
     pub options: BTreeMap<String, OptionValue>,
     /// `true` if the provider accepts new files. An inactive provider still serves reads,
     /// migrations and purges.
@@ -160,7 +160,7 @@ impl ProviderConfig {
         self
     }
 
-    /// Sets an option of the service.
+    /// Sets a service option.
     #[must_use]
     pub fn with_option(mut self, name: impl Into<String>, value: impl Into<OptionValue>) -> Self {
         self.options.insert(name.into(), value.into());
@@ -186,7 +186,7 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// The value of an option. `Debug` hides the value, because it might be a secret.
+/// An option value. `Debug` hides the value, because it might be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum OptionValue {
     /// Text.

@@ -30,7 +30,7 @@ pub enum SnapshotClouds {
     Noted,
 }
 
-/// Options of a snapshot.
+/// Snapshot options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BackupOptions {
@@ -59,7 +59,7 @@ pub struct SnapshotInfo {
     pub id: SnapshotId,
     /// Id of the store in the snapshot.
     pub store: StoreId,
-    /// Time of the snapshot.
+    /// Snapshot time.
     pub created_at: Timestamp,
     /// How the snapshot got bytes of the local disk.
     pub bytes: SnapshotBytes,
@@ -77,7 +77,7 @@ pub struct SnapshotInfo {
     pub damaged: u64,
     /// Damaged records. The snapshot does not contain their files.
     pub damaged_records: u64,
-    /// Size of the database copy, in bytes.
+    /// Database copy size, in bytes.
     pub database_bytes: u64,
 }
 
@@ -106,7 +106,7 @@ impl SnapshotInfo {
     }
 }
 
-/// The report of a backup run.
+/// The backup report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
@@ -169,7 +169,7 @@ impl BlobProblem {
     }
 }
 
-/// The result of verifying a snapshot.
+/// The verification result for a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -206,14 +206,14 @@ impl VerifyReport {
     }
 
     /// Tests whether you can restore every file of the store from the snapshot or its provider: the
-    /// snapshot is intact, and the store was complete at the time of the snapshot.
+    /// snapshot is intact, and the store was complete at the snapshot's time.
     pub fn is_good(&self) -> bool {
         let had_everything = self.snapshot.damaged == 0 && self.snapshot.damaged_records == 0;
         self.missing == 0 && self.wrong == 0 && self.database_is_good && had_everything
     }
 }
 
-/// The identity of a restored store.
+/// A restored store's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestoredAs {
     /// A new store with a new id. Providers of the original refuse this store. All files are LOCAL.
@@ -224,7 +224,7 @@ pub enum RestoredAs {
     Original,
 }
 
-/// The API keys and signing secrets of a restored store. A snapshot has the keys of its time, with
+/// A restored store's API keys and signing secrets. A snapshot has the keys of its time, with
 /// keys from before a later revocation or rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoredAccess {
@@ -248,14 +248,14 @@ pub enum RestoredAccess {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoreOptions {
-    /// Identity of the restored store.
+    /// The restored store's identity.
     pub restored_as: RestoredAs,
     /// Keep or revoke the API keys and signing secrets.
     pub access: RestoredAccess,
 }
 
 impl RestoreOptions {
-    /// Keeps or revokes the API keys and signing secrets of the snapshot.
+    /// Keeps or revokes the snapshot's API keys and signing secrets.
     #[must_use]
     pub fn with_access(self, access: RestoredAccess) -> Self {
         Self { access, ..self }
@@ -273,13 +273,13 @@ impl From<RestoredAs> for RestoreOptions {
     }
 }
 
-/// The API keys and signing secrets of a restored snapshot.
+/// A restored snapshot's API keys and signing secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoredKeys {
-    /// Time of the snapshot. Later revocations and rotations are not included.
+    /// Snapshot time. Later revocations and rotations are not included.
     pub taken_at: Timestamp,
-    /// Valid keys of the snapshot, oldest first. Expired keys are not included.
+    /// The snapshot's valid keys, oldest first. Expired keys are not included.
     pub keys: Vec<ApiKey>,
     /// Secrets that sign or verify URLs, oldest first. Configured secrets are not included.
     pub secrets: Vec<SigningSecretInfo>,
@@ -287,7 +287,7 @@ pub struct RestoredKeys {
     pub access: RestoredAccess,
 }
 
-/// The report of a restore.
+/// The restore report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoreReport {
@@ -305,7 +305,7 @@ pub struct RestoreReport {
     pub faults: Vec<BlobFault>,
     /// Damaged records in the snapshot. Their files were not restored.
     pub damaged_records: u64,
-    /// API keys and signing secrets of a whole snapshot. `None` if only files were restored.
+    /// A whole snapshot's API keys and signing secrets. `None` if only files were restored.
     pub keys: Option<RestoredKeys>,
 }
 
@@ -318,7 +318,7 @@ pub enum Selection {
     File(FileId),
 }
 
-/// The report of removing old snapshots.
+/// The prune report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {

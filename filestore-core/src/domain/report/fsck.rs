@@ -39,14 +39,14 @@ pub enum FsckStart {
     Anew,
 }
 
-/// Options of a check. `Default` is a quick check without changes.
+/// Check options. `Default` is a quick check without changes.
 ///
 /// For example, to read every byte and repair the findings, set `depth` to [`FsckDepth::Deep`] and
 /// `mode` to [`FsckMode::Repair`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsckOptions {
-    /// Depth of the check.
+    /// Check depth.
     pub depth: FsckDepth,
     /// Whether the check changes the store.
     pub mode: FsckMode,
@@ -54,7 +54,7 @@ pub struct FsckOptions {
     pub start: FsckStart,
     /// Maximum read rate, in bytes per second. `None` means no limit.
     pub bytes_per_second: Option<u64>,
-    /// Check only the blobs of this provider. `None` means all.
+    /// Check only this provider's blobs. `None` means all.
     pub provider: Option<ProviderCode>,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for FindingKind {
     }
 }
 
-/// The result of a repair.
+/// The repair result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindingOutcome {
@@ -181,7 +181,7 @@ pub struct Finding {
     pub file_id: Option<FileId>,
     /// Explanation for people.
     pub detail: String,
-    /// Result of the repair.
+    /// Repair result.
     pub outcome: FindingOutcome,
 }
 
@@ -213,7 +213,7 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsckReport {
-    /// Depth of the check.
+    /// Check depth.
     pub depth: FsckDepth,
     /// Whether the check changes the store.
     pub mode: FsckMode,
@@ -292,7 +292,7 @@ pub struct FsckRunning {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsckSummary {
-    /// Depth of the check.
+    /// Check depth.
     pub depth: FsckDepth,
     /// Start time.
     pub started_at: Timestamp,

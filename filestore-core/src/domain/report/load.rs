@@ -4,7 +4,7 @@ use super::fsck::FsckSummary;
 use super::overview::{DiskSpace, Unfinished};
 use crate::domain::time::clock::Timestamp;
 
-/// The load of a store.
+/// The store's load.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Load {
@@ -12,7 +12,7 @@ pub struct Load {
     pub at: Timestamp,
     /// Time at which the store was opened. Counters begin at 0 then.
     pub opened_at: Timestamp,
-    /// Disk of the data directory. `None` if its size is unknown.
+    /// The data directory's disk. `None` if its size is unknown.
     pub disk: Option<DiskSpace>,
     /// Staged files without a commit.
     pub unfinished: Unfinished,
@@ -48,7 +48,7 @@ impl QueueLoad {
     }
 }
 
-/// The work of making variants, and their caches.
+/// Variant work and variant caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VariantLoad {
@@ -66,15 +66,15 @@ pub struct VariantLoad {
     pub made: u64,
     /// Variants that could not be made, or were refused because the queue was full.
     pub failed: u64,
-    /// Entries of the disk cache, as far as counted.
+    /// Entries in the disk cache, as far as counted.
     pub disk_entries: u64,
-    /// Bytes of the disk cache, as far as counted.
+    /// Bytes in the disk cache, as far as counted.
     pub disk_bytes: u64,
-    /// Entries of the memory cache.
+    /// Entries in the memory cache.
     pub memory_entries: u64,
-    /// Bytes of the memory cache.
+    /// Bytes in the memory cache.
     pub memory_bytes: u64,
-    /// Bytes of decoded pictures in memory, for further sizes.
+    /// Decoded picture bytes in memory, for further sizes.
     pub retained_bytes: u64,
     /// Files that wait for variants in advance.
     pub eager_waiting: u64,

@@ -113,7 +113,7 @@ pub struct PurgeReport {
     pub failures: Vec<WorkFailure>,
 }
 
-/// The result of a sync run.
+/// The sync run result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyncReport {
@@ -170,7 +170,7 @@ pub struct MigrateHolding {
     pub available: bool,
 }
 
-/// The plan of a migration.
+/// The migration plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigratePlan {
@@ -210,7 +210,7 @@ impl MigratePlan {
     }
 }
 
-/// The result of a migration.
+/// The migration result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateReport {
@@ -242,7 +242,7 @@ pub struct MigrateRunning {
     pub bytes: u64,
 }
 
-/// The providers of an organization's files.
+/// Where an organization's files are, and the migration that is running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateStatus {
@@ -256,7 +256,7 @@ pub struct MigrateStatus {
     pub running: Option<MigrateRunning>,
 }
 
-/// The result of verifying files at a provider.
+/// The verification result for files at a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateVerifyReport {

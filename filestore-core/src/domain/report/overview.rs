@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// Free space below which an administrator should act, in bytes.
 const LITTLE_BYTES: u64 = 1 << 30;
 
-/// The state of a store.
+/// The store's state.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Overview {
@@ -36,7 +36,7 @@ pub struct Overview {
     pub database_fault: Option<String>,
     /// Reason why the storage accepts no bytes. `None` if it does.
     pub storage_fault: Option<String>,
-    /// Disk of the data directory. `None` if its size is unknown.
+    /// The data directory's disk. `None` if its size is unknown.
     pub disk: Option<DiskSpace>,
     /// Staged files without a commit.
     pub unfinished: Unfinished,
@@ -105,7 +105,7 @@ pub struct ProviderStatus {
     pub info: ProviderInfo,
     /// True if the provider is in the configuration. `LOCAL` always is.
     pub is_configured: bool,
-    /// Health of the provider. `None` for `LOCAL`, and for a provider that is not in the
+    /// The provider's health. `None` for `LOCAL`, and for a provider that is not in the
     /// configuration.
     pub health: Option<ProviderHealth>,
     /// Work that waits for the provider.

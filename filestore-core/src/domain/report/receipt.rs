@@ -178,7 +178,7 @@ pub struct PurgedFile {
 pub struct HoldingSnapshot {
     /// Snapshot id.
     pub id: SnapshotId,
-    /// Time of the snapshot.
+    /// Snapshot time.
     pub created_at: Timestamp,
     /// Digests of the bytes in the snapshot, sorted.
     pub sha256: Vec<Sha256>,
@@ -193,7 +193,7 @@ pub struct LookedAt {
     /// Id of the checked directory, or of an earlier directory at this path, now unavailable.
     /// `None` if the id is unknown.
     pub destination_id: Option<DestinationId>,
-    /// Time of the check.
+    /// Check time.
     pub checked_at: Timestamp,
     /// Snapshots that contain bytes of the file, oldest first.
     pub snapshots: Vec<HoldingSnapshot>,
@@ -208,7 +208,7 @@ pub struct LookedAt {
 /// or from a snapshot during its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LooseContent {
-    /// Digest of the bytes.
+    /// The bytes' digest.
     pub sha256: Sha256,
     /// Earliest possible arrival time.
     pub arrived_from: Timestamp,
@@ -266,9 +266,9 @@ pub struct PurgeReceipt {
     pub store_id: StoreId,
     /// Time of this receipt.
     pub issued_at: Timestamp,
-    /// Expiry time of the receipt. Later, the store returns no receipt for this file.
+    /// The receipt's expiry time. Later, the store returns no receipt for this file.
     pub kept_until: Timestamp,
-    /// Set if the file is older than the receipts of this store. The receipt does not list bytes
+    /// Set if the file is older than this store's receipts. The receipt does not list bytes
     /// that were replaced before this time, and does not search for them.
     pub history_from: Option<Timestamp>,
     /// The file and its blobs.

@@ -25,7 +25,7 @@ const FORMAT: &str = "filestore-receipt-v1";
 /// Length of a public key, and of a private key's seed, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Length of a signature, in bytes.
+/// Signature length, in bytes.
 const SIGNATURE_BYTES: usize = 64;
 
 /// A private key that signs receipts. `Debug` shows only the public key.
@@ -108,7 +108,7 @@ impl SignedReceipt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifiedReceipt {
-    /// Id of the purged file.
+    /// The purged file's id.
     pub file_id: String,
     /// Store id in the receipt.
     pub store_id: String,
@@ -123,7 +123,7 @@ pub struct VerifiedReceipt {
 
 /// Verifies a receipt from the API, without a store. `public_key` is the expected key. If it is
 /// `None`, the receipt is verified with the key inside it, and you must compare `public_key` of the
-/// result with the key of the store.
+/// result with the store's key.
 ///
 /// `MalformedBody` if the document is not a receipt. `SignatureInvalid` if the receipt was changed,
 /// or signed with another key.

@@ -10,7 +10,7 @@ pub(crate) trait Vandal {
     /// Runs a statement, even if the schema forbids it.
     fn run(&self, statement: &str);
 
-    /// Counts the rows of a table, optionally with a condition after its name.
+    /// Counts a table's rows, optionally with a condition after its name.
     fn count(&self, rows: &str) -> i64;
 }
 

@@ -14,7 +14,7 @@ pub trait Erasures: Send + Sync + 'static {
     /// servers. Reads memory only.
     fn era(&self) -> Era;
 
-    /// Ends the era of an organization. From now on, inserts of an earlier era fail. Makes all its removals
+    /// Ends an organization's era. From now on, inserts of an earlier era fail. Makes all its removals
     /// due at `now`: deleted files, which can no longer be restored, even within their grace period, and
     /// dropped blobs. Removes the remembered replies, and returns their number.
     async fn end_era(&self, organization: &OrganizationId, now: Timestamp) -> Result<u64>;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::domain::error::Result;
 use crate::domain::time::clock::Timestamp;
 
-/// Holds of running snapshots. A hold prevents the removal of data in the snapshot.
+/// Holds for running snapshots. A hold prevents the removal of data in the snapshot.
 #[async_trait]
 pub trait Holds: Send + Sync + 'static {
     /// Takes a hold before a snapshot is read. Until it ends, no further deleted file is claimed, and no

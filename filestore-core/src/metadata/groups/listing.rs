@@ -11,7 +11,7 @@ use crate::metadata::types::ListedFiles;
 #[async_trait]
 pub trait Listing: Send + Sync + 'static {
     /// Lists at most `limit` files after `after`, or from the start if `None`, in the order of the
-    /// [`ListFilter`]. The cost does not depend on the size of the table. With a filter that no index covers,
+    /// [`ListFilter`]. The cost does not depend on the table's size. With a filter that no index covers,
     /// a page can therefore have fewer files and still have a next position.
     async fn list_files(
         &self,

@@ -7,7 +7,7 @@ use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::metadata::types::{AfterFailure, Lease, SyncClaim, SyncCounts};
 
-/// The copies of files to the providers of their organizations.
+/// Copies from the local disk to the organizations' providers.
 #[async_trait]
 pub trait Syncs: Send + Sync + 'static {
     /// PENDING → NONE for at most `limit` files that need no copy. Either their organization has no active
@@ -28,8 +28,8 @@ pub trait Syncs: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<SyncClaim>>;
 
-    /// Ends a claim after a failed attempt: SYNCING → PENDING or FAILED, as `next` says, and notes the
-    /// reason in the record. Leaves a file alone that `owner` does not hold any more.
+    /// Ends a claim after a failed attempt: SYNCING → PENDING or FAILED, as `next` says, and stores the
+    /// reason in the record. Changes nothing if `owner` no longer has the claim.
     async fn fail_sync(
         &self,
         owner: &str,

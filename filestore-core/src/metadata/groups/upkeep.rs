@@ -23,7 +23,7 @@ pub trait Upkeep: Send + Sync + 'static {
     /// Returns the engine and the version of the schema that this program works with.
     fn schema(&self) -> Schema;
 
-    /// Returns the id of the store, which was made with its database and never changes.
+    /// Returns the store's id, which was made with its database and never changes.
     fn store_id(&self) -> StoreId;
 
     /// Returns all settings, by name.

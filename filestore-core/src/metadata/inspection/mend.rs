@@ -5,10 +5,10 @@ use async_trait::async_trait;
 use super::walk::NamedBlob;
 use crate::domain::error::Result;
 
-/// Repairs of damaged rows from the undamaged parts of the row.
+/// Repairs, which restore damaged rows from their undamaged parts.
 #[async_trait]
 pub trait Mend: Send + Sync + 'static {
-    /// Corrects the location of a file, if its record still names the blob. Returns true if it did.
+    /// Corrects a file's location, if its record still names the blob. Returns true if it did.
     async fn mend_location(&self, blob: &NamedBlob, location: MendLocation) -> Result<bool>;
 
     /// Repairs a damaged record if the rest of the row determines the damaged part. Otherwise excludes the

@@ -15,7 +15,7 @@ pub(super) use totals::Sums;
 pub use totals::{DriftedTotal, Total, Totals};
 pub use walk::{NamedBlob, PurgeClaimed, Walk, WalkedFile, WalkedFiles};
 
-/// The operations of a check, page by page. The cost of a page does not depend on the size of the store.
+/// The operations of a check, page by page. The cost of a page does not depend on the store's size.
 /// Totals are an exception: their cost depends on the organization's files.
 ///
 /// No call fails because of a damaged row. Every change verifies the finding again within its transaction.

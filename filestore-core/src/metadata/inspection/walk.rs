@@ -34,7 +34,7 @@ pub trait Walk: Send + Sync + 'static {
 /// A page of a walk over all records.
 #[derive(Debug, Clone, Default)]
 pub struct WalkedFiles {
-    /// The records of the page.
+    /// The page's records.
     pub files: Vec<WalkedFile>,
     /// Where to continue. `None` at the end.
     pub next: Option<String>,

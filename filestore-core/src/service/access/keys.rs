@@ -123,7 +123,7 @@ impl Keys<'_> {
         self.change(id, KeyChange::Revoke { at }).await
     }
 
-    /// Sets the organizations of the key.
+    /// Sets the key's organizations.
     pub(crate) async fn narrow(self, id: KeyId, organizations: Scope) -> Result<ApiKey> {
         self.change(id, KeyChange::Narrow { organizations }).await
     }

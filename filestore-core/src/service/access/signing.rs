@@ -117,7 +117,7 @@ impl<'a> Signing<'a> {
         Ok(SignedUrl::new(&secret, SignedMethod::Post, &target, expires_at))
     }
 
-    /// Verifies the signature in a request's query, and returns the rights of the URL. `None` if the query
+    /// Verifies the signature in a request's query, and returns the URL's rights. `None` if the query
     /// has no parameter `sig`. `path` is the path below the public prefix, and `query` is the query exactly
     /// as sent. Reads memory only.
     ///
@@ -146,8 +146,8 @@ impl<'a> Signing<'a> {
     }
 
     /// Returns the organizations that a verified URL reaches now. The call does not check the expiry.
-    /// `SignatureInvalid` if the URL's secret was removed, or if the URL's key no longer grants the right.
-    /// Reads memory only.
+    /// `SignatureInvalid` if the secret was removed, or if the API key that requested the URL lost the
+    /// right. Reads memory only.
     pub fn verify_again(self, method: SignedMethod, url: &VerifiedUrl) -> Result<Arc<Scope>> {
         let inner = &self.store.inner;
         inner.access.signing.find(&url.kid, inner.now()).ok_or_else(not_ours)?;
@@ -155,7 +155,7 @@ impl<'a> Signing<'a> {
         Ok(Arc::clone(&self.good_key(id, method)?.organizations))
     }
 
-    /// Returns the key of a URL if it still grants the right to such requests.
+    /// Returns a URL's key if it still grants the right to such requests.
     fn good_key(self, id: KeyId, method: SignedMethod) -> Result<Arc<ApiKey>> {
         let scope = match method {
             SignedMethod::Get => KeyScope::Read,
@@ -176,7 +176,7 @@ impl<'a> Signing<'a> {
         self.store.inner.access.signing.list(self.store.inner.now())
     }
 
-    /// Creates a new secret in the data directory. The new secret signs all further URLs, unless the
+    /// Creates a new secret in the records database. The new secret signs all further URLs, unless the
     /// configuration contains a secret. The old secret verifies until its last URL has expired.
     pub async fn rotate(self) -> Result<SigningSecretInfo> {
         let secret = self
@@ -188,8 +188,8 @@ impl<'a> Signing<'a> {
         made.ok_or_else(|| Error::not_found("signing secret"))
     }
 
-    /// Removes a secret from the data directory. The store immediately refuses all URLs that it signed.
-    /// `NotFound` if there is no secret with this name.
+    /// Removes a stored secret from the records database. The store immediately refuses all URLs that the
+    /// secret signed. `NotFound` if there is no secret with this name.
     pub async fn revoke(self, kid: &str) -> Result<()> {
         let kid = kid.to_owned();
         self.access()
@@ -202,7 +202,7 @@ impl<'a> Signing<'a> {
             .await
     }
 
-    /// Returns the expiry of a URL: the end of its time window, or the expiry of its key if that is earlier.
+    /// Returns a URL's expiry: the end of its time window, or its key's expiry if that is earlier.
     /// `NotFound` for an unknown key.
     fn end_of(self, life: Duration, key: Option<KeyId>) -> Result<Timestamp> {
         let inner = &self.store.inner;

@@ -123,7 +123,7 @@ impl Files<'_> {
     }
 }
 
-/// Checks the length of a page.
+/// Checks a page's length.
 pub(super) fn page_limit(asked: Option<usize>) -> Result<usize> {
     let limit = asked.unwrap_or(PAGE.1);
     if (PAGE.0..=PAGE.2).contains(&limit) {

@@ -13,9 +13,9 @@ use crate::domain::id::{OrganizationId, SubSystem};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageRequest {
-    /// The largest number of items on the page, 1 to 1000; 100 if not given.
+    /// The maximum number of items on the page, 1 to 1000 (default 100).
     pub limit: Option<usize>,
-    /// The cursor that the page before ended with: its [`Page::next_cursor`], of the same list.
+    /// The [`Page::next_cursor`] of the same list's previous page.
     pub cursor: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl PageRequest {
         Self::default()
     }
 
-    /// Sets the largest number of items on the page, 1 to 1000.
+    /// Sets the maximum number of items on the page, 1 to 1000.
     #[must_use]
     pub fn limit(mut self, items: usize) -> Self {
         self.limit = Some(items);
@@ -46,7 +46,7 @@ impl PageRequest {
 pub struct Page<T> {
     /// The items, in the order of the list.
     pub items: Vec<T>,
-    /// The cursor for the next page; `None` on the last one.
+    /// The cursor for the next page. `None` on the last page.
     pub next_cursor: Option<String>,
 }
 

@@ -20,7 +20,7 @@ use crate::tasks;
 /// lifetime again.
 ///
 /// Returns `DigestMismatch` if the bytes do not match the record. Returns `Conflict` if the organization was
-/// erased after `era`, the era of the snapshot. Other errors are those of an upload.
+/// erased after `era`, the snapshot's era. Other errors are those of an upload.
 pub(crate) async fn put_back(
     store: &FileStore,
     record: FileRecord,

@@ -62,7 +62,7 @@ impl Files<'_> {
         }
     }
 
-    /// Returns the record of a file, deleted or not, until the purge removes the record. Use
+    /// Returns a file's record, deleted or not, until the purge removes the record. Use
     /// [`record`](Self::record) if you need the content, which a deleted file does not show.
     ///
     /// `NotFound` for an unknown id and a file outside the scope.

@@ -137,7 +137,7 @@ impl Receipts<'_> {
         Ok(info)
     }
 
-    /// Searches the backup destinations for the bytes of a file. This includes destinations of earlier
+    /// Searches the backup destinations for a file's bytes. This includes destinations of earlier
     /// snapshots that the configuration no longer names.
     async fn look_at_backups(
         self,

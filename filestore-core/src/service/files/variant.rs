@@ -221,7 +221,7 @@ impl VariantRequest<'_> {
         self
     }
 
-    /// Requests all frames of an animation as an animated WebP. If the picture is not animated, the result is
+    /// Requests all animation frames as an animated WebP. If the picture is not animated, the result is
     /// its still variant. Needs the setting [`animated`](crate::config::VariantConfig::animated).
     pub fn animated(self) -> Self {
         self.motion(Motion::Animated)

@@ -1,4 +1,4 @@
-//! The owner's last settings, stored in the database of the store.
+//! The owner's last settings, stored in the store's database.
 //!
 //! # Purpose
 //! Lifetimes and providers are part of a server's configuration. A tool that works on the directory of a
@@ -21,7 +21,7 @@ type Settings = BTreeMap<String, String>;
 /// How the program that opens a store relates to the recorded settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::service) enum Opener {
-    /// The owner of the store. The owner's configuration is recorded.
+    /// The store's owner. The owner's configuration is recorded.
     #[default]
     Owner,
     /// A guest with its own configuration.

@@ -36,7 +36,7 @@ pub(crate) enum Moved {
     Lost,
 }
 
-/// The effect of a move on the state of a file.
+/// The effect of a move on a file's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// The file gets the state of its new location, if its lifecycle allows this.

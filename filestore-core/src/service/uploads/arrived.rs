@@ -1,4 +1,4 @@
-//! Bytes that arrived: what is known of them, and the name and type that their record gets.
+//! Bytes that arrived: their properties, and the name and type of their record.
 
 use crate::domain::file::media;
 use crate::domain::file::path::BlobKey;
@@ -22,7 +22,7 @@ pub(in crate::service) struct Arrived {
 }
 
 impl Arrived {
-    /// Sniffs the type, and looks for the dimensions of bytes that may be an image.
+    /// Detects the type, and reads the dimensions if the bytes might be an image.
     pub(in crate::service) async fn of(staged: &StagedBlob) -> Self {
         let sniffed = media::sniff(&staged.head);
         let is_image = sniffed.is_some_and(|mime| mime.starts_with("image/"));
@@ -69,8 +69,8 @@ pub(in crate::service) struct Naming {
 }
 
 impl Naming {
-    /// Chooses by what was given, else by the transport's hints, else by the bytes; a file without any
-    /// name is called `otherwise`.
+    /// Chooses the name and type that the caller gave, or else the hints of the transport, or else the
+    /// detected type. A file without a name is called `otherwise`.
     pub(in crate::service) fn choose(
         given: &GivenName,
         arrived: &Arrived,
@@ -98,7 +98,7 @@ impl Naming {
 }
 
 impl FileStore {
-    /// Returns the most characters of a name.
+    /// Returns the maximum length of a name, in characters.
     pub(in crate::service) fn name_limit(&self) -> usize {
         self.inner.config().limits.original_name_chars
     }

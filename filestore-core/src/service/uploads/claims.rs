@@ -1,19 +1,19 @@
-//! The claims of an upload, taken before its first byte if the organization is known by then.
+//! The claims of an upload. They are taken before the first byte if the organization is known by then.
 //!
 //! # The order
-//! A new upload takes its claims in this order, and the first refusal ends it:
+//! A new upload takes its claims in this order. The first refusal ends the upload:
 //!
 //! | | claim | refused with |
 //! |---|---|---|
 //! | 1 | the idempotency key | `IdempotencyInProgress` |
-//! | 2 | the permit of a signed URL | `SignatureUsed`, `SignatureInvalid` |
+//! | 2 | the permit of a signed URL | `SignatureInvalid`, `SignatureUsed` |
 //! | 3 | room in the organization's quota | `QuotaExceeded` |
 //!
-//! If a reply is stored under the key, the upload is a repeat. It stores nothing, so it takes neither permit nor
-//! room, and its commit returns that reply.
+//! If a reply is stored under the key, the upload is a retry. It stores no bytes, so it takes neither permit
+//! nor room, and its commit returns the stored reply.
 //!
-//! A replacement looks the file up (`NotFound`), checks the conditions (`PreconditionFailed`), and takes room
-//! for the bytes that the file gets in addition.
+//! A replacement looks up the file (`NotFound`), checks the conditions (`PreconditionFailed`), and takes room
+//! for the additional bytes of the file.
 
 use super::idempotency::{Answer, IdempotencyGuard, IdempotencyKey};
 use super::permits::PermitGuard;
@@ -45,13 +45,14 @@ use crate::service::request::Preconditions;
 pub struct UploadClaims {
     /// The organization that the files will belong to.
     pub organization_id: OrganizationId,
-    /// The idempotency key, which makes the upload safe to send twice.
+    /// The idempotency key, with which you can safely send the upload twice.
     pub idempotency: Option<IdempotencyKey>,
-    /// The permit of a signed URL, which the upload spends.
+    /// The permit of a signed URL. The upload uses it up.
     pub permit: Option<UploadPermit>,
-    /// The announced number of bytes, for which room is reserved; 0 if it is not known.
+    /// The announced number of bytes, for which room is reserved. 0 if unknown.
     pub bytes: u64,
-    /// The most bytes of a file, if these are fewer than [`Limits::max_file_size`](crate::Limits::max_file_size).
+    /// The maximum size of a file, in bytes, if it is less than
+    /// [`Limits::max_file_size`](crate::Limits::max_file_size).
     pub max_bytes: Option<u64>,
 }
 
@@ -61,14 +62,14 @@ impl UploadClaims {
         Self { organization_id, idempotency: None, permit: None, bytes: 0, max_bytes: None }
     }
 
-    /// Makes the upload safe to send twice.
+    /// Sets the idempotency key, with which you can safely send the upload twice.
     #[must_use]
     pub fn with_idempotency(mut self, key: IdempotencyKey) -> Self {
         self.idempotency = Some(key);
         self
     }
 
-    /// Lets the upload spend the permit of a signed URL.
+    /// Sets the permit of a signed URL. The upload uses it up.
     #[must_use]
     pub fn with_permit(mut self, permit: UploadPermit) -> Self {
         self.permit = Some(permit);
@@ -82,7 +83,7 @@ impl UploadClaims {
         self
     }
 
-    /// Takes the claims of an upload of which `received` bytes have arrived already.
+    /// Takes the claims of an upload after `received` bytes have arrived.
     pub(super) async fn take(&self, store: &FileStore, received: u64) -> Result<ClaimGuards> {
         let (inner, organization) = (&store.inner, &self.organization_id);
         let mut idempotency = None;
@@ -104,7 +105,7 @@ impl UploadClaims {
     }
 }
 
-/// The claims of a replacement: the file, and the conditions on which its bytes are replaced.
+/// The claims of a replacement: the file, and the conditions for replacing its bytes.
 ///
 /// ```
 /// use filestore_core::uploads::ReplacementClaims;
@@ -119,19 +120,19 @@ impl UploadClaims {
 pub struct ReplacementClaims {
     /// The file that gets new bytes.
     pub file_id: FileId,
-    /// The conditions on which it gets them. They are checked before the first byte and in the commit.
+    /// The conditions for replacing the bytes. They are checked before the first byte and in the commit.
     pub conditions: Preconditions,
-    /// The announced number of bytes; 0 if it is not known.
+    /// The announced number of bytes. 0 if unknown.
     pub bytes: u64,
 }
 
 impl ReplacementClaims {
-    /// Claims new bytes for the file `file_id`, without conditions or an announced length.
+    /// Claims new bytes for the file `file_id`, without conditions and without an announced length.
     pub fn new(file_id: FileId) -> Self {
         Self { file_id, conditions: Preconditions::default(), bytes: 0 }
     }
 
-    /// Sets the conditions on which the bytes are replaced.
+    /// Sets the conditions for replacing the bytes.
     #[must_use]
     pub fn with_conditions(mut self, conditions: impl Into<Preconditions>) -> Self {
         self.conditions = conditions.into();
@@ -145,8 +146,8 @@ impl ReplacementClaims {
         self
     }
 
-    /// Takes the claims of a replacement of which `received` bytes have arrived already. Returns the
-    /// organization of the file as well.
+    /// Takes the claims of a replacement after `received` bytes have arrived. Also returns the organization
+    /// of the file.
     pub(super) async fn take(
         &self,
         store: &FileStore,
@@ -162,11 +163,11 @@ impl ReplacementClaims {
     }
 }
 
-/// Claims that are held. Dropping them lets other uploads in, and gives the room back.
+/// Claims in use. A drop lets other uploads in, and frees the room.
 #[derive(Debug, Default)]
 pub(super) struct ClaimGuards {
     pub(super) idempotency: Option<IdempotencyGuard>,
     _permit: Option<PermitGuard>,
-    /// The reserved room; `None` without a quota.
+    /// The reserved room. `None` without a quota.
     pub(super) quota: Option<QuotaReservation>,
 }

@@ -1,14 +1,14 @@
-//! The commit of new files, one or a whole batch.
+//! The commit of new files: one file or a whole batch.
 //!
 //! # Cancellation
-//! Everything up to the insert is done in the caller's own future: whoever goes away before leaves
-//! neither staged bytes nor objects nor records. The insert runs in a task of its own.
+//! The caller's future runs everything before the insert. If this future is dropped, no staged bytes, objects
+//! or records remain. The insert runs in a task of its own.
 //!
 //! # Crash safety
-//! Staged bytes are kept *before* the insert is attempted, and discarded only when it is certain that
-//! nothing was committed: whatever is interrupted here, no record loses its bytes. If the failure
-//! does not say, the database is asked; if that fails too the bytes stay in staging, and the next
-//! start finds the record or removes them.
+//! Staged bytes are kept *before* the insert starts, and discarded only if certainly no commit happened. So
+//! no record loses its bytes, wherever this module is interrupted. If the failure does not tell, the module
+//! asks the database. If this fails too, the bytes stay in staging, and the next start finds the record or
+//! removes them.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ use crate::service::{FileStore, Inner};
 use crate::storage::StagedBlob;
 use crate::tasks;
 
-/// Times an insert is placed before it ends in `Conflict`; one whose binding changed under it is
-/// placed anew.
+/// The maximum number of placements of an insert before it fails with `Conflict`. If the binding changes
+/// during an insert, the insert is placed again.
 const PLACEMENTS: usize = 5;
 
 /// The claims of a request, with the fingerprint of its content if it has an idempotency key.
@@ -54,7 +54,7 @@ impl Claimed {
         self.guards.idempotency.as_ref().zip(self.fingerprint.as_ref())
     }
 
-    /// Finds the reply of an earlier request with the same key and content, if there was one.
+    /// Finds the reply to an earlier request with the same key and content.
     async fn replay(&self, inner: &Inner) -> Result<Option<StoredReply>> {
         match self.key() {
             Some((guard, fingerprint)) => guard.replay(inner, fingerprint).await,
@@ -65,7 +65,7 @@ impl Claimed {
 
 type Committed = Uploaded<OneOrMore<FileRecord>>;
 
-/// Records whose bytes are where they belong, ready to be inserted.
+/// Records with stored bytes, ready for the insert.
 struct Prepared {
     records: OneOrMore<FileRecord>,
     objects: Objects,
@@ -74,8 +74,8 @@ struct Prepared {
 }
 
 impl FileStore {
-    /// Commits the files, or finds the reply to an earlier request with the same key. A caller that is
-    /// cancelled before the insert is queued leaves nothing behind.
+    /// Commits the files, or finds the reply to an earlier request with the same key. If the caller is
+    /// cancelled before the insert is queued, nothing remains.
     pub(super) async fn commit(
         &self,
         files: StagedFiles,
@@ -115,7 +115,7 @@ impl FileStore {
         .await
     }
 
-    /// Makes the records, and writes their bytes to the provider if they belong there.
+    /// Makes the records, and writes their bytes to the provider if the placement requires this.
     async fn prepare(
         &self,
         place: &Placement,
@@ -153,10 +153,10 @@ impl FileStore {
         Ok(Prepared { records, objects, insert, claimed: Arc::clone(claimed) })
     }
 
-    /// Inserts the records; `None` if the binding changed meanwhile.
+    /// Inserts the records. `None` if the binding has changed since.
     async fn insert(&self, prepared: Prepared, staged: &Staged) -> Result<Option<Committed>> {
         let (store, held) = (self.clone(), staged.hold());
-        // From here on nothing is cancelled. The claims live until the outcome is known.
+        // From here on, no caller cancels the work. The claims live until the outcome is known.
         let inserting = tasks::spawn(async move { store.insert_held(prepared, held).await });
         let (outcome, released) =
             inserting.await.map_err(|error| Error::internal("committing an upload", error))?;
@@ -165,7 +165,7 @@ impl FileStore {
         outcome
     }
 
-    /// Inserts the records, and returns their bytes if these are certainly not theirs.
+    /// Inserts the records. Returns the bytes if certainly no record names them.
     async fn insert_held(
         &self,
         prepared: Prepared,
@@ -206,8 +206,8 @@ impl FileStore {
         }
     }
 
-    /// Does what follows the commit of new files: final names, or the end of the staged bytes whose
-    /// objects a provider has; variants in advance.
+    /// Does the work after the commit of new files. Blobs get their final names, or staged bytes are
+    /// discarded if a provider stores the objects. Then variants are made in advance.
     async fn settle_new(&self, records: &OneOrMore<FileRecord>, held: Held) {
         if records.first.blob.provider.is_local() {
             let keys = records.iter().map(|record| record.blob.key.clone());
@@ -221,7 +221,7 @@ impl FileStore {
         }
     }
 
-    /// Finds the reply of the request that took the key first.
+    /// Finds the reply to the request that used the key first.
     async fn replay_taken(&self, claimed: &Claimed) -> Result<Option<Committed>> {
         let reply = claimed.replay(&self.inner).await?.ok_or_else(|| {
             Error::new(ErrorKind::Conflict, "the idempotency key expired just now")
@@ -254,15 +254,15 @@ impl FileStore {
 }
 
 impl Inner {
-    /// Refuses work that began before an erasure of its organization, as early as it is known: before bytes
-    /// go to a provider, and before a remembered reply is given again. The insert asks once more.
+    /// Refuses work that began before an erasure of its organization. The check is early: before bytes go to
+    /// a provider, and before a stored reply is sent again. The insert checks again.
     async fn expect_era(
         &self,
         organization: &OrganizationId,
         era: Era,
         permit: Option<&UploadPermit>,
     ) -> Result<()> {
-        // Nothing was erased since, so there is nothing to ask for.
+        // No organization was erased since, so no query is necessary.
         if era >= self.metadata.era() {
             return Ok(());
         }
@@ -273,7 +273,7 @@ impl Inner {
     }
 }
 
-/// Makes the error of an upload that an erasure of its organization has ended.
+/// Makes the error of an upload that an erasure of its organization ended.
 fn ended_by_erasure(permit: Option<&UploadPermit>) -> Error {
     permit.map_or_else(erased, |_| erased_since_signed())
 }

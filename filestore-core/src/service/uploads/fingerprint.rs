@@ -1,8 +1,9 @@
-//! The fingerprint of a request's content, by which a repeated request is known.
+//! The fingerprint of a request's content, which recognizes a repeated request.
 
 use sha2::{Digest, Sha256 as Hasher};
 
-/// A digest over a request's fields, each with its length, so that no two requests run together.
+/// A digest of a request's fields. Each field includes its length, so that different requests have different
+/// inputs.
 #[derive(Debug, Default)]
 pub(super) struct Fingerprint(Hasher);
 

@@ -1,8 +1,8 @@
-//! Idempotency keys: a request that is sent twice is done once.
+//! Idempotency keys: if a request arrives twice, the store processes it once.
 //!
-//! A key is scoped to the caller and the organization. While a request runs its key is held in
-//! memory, and by an entry for other servers ([`IdempotencyGuard`]); its reply is committed in the same
-//! transaction as its records.
+//! A key belongs to one caller and one organization. While a request runs, memory and an entry for other
+//! servers hold its key ([`IdempotencyGuard`]). The transaction that commits the records also stores the
+//! reply.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::domain::id::OrganizationId;
 use crate::service::Inner;
 use crate::service::work::under_way::{Entered, Entry};
 
-/// The longest key, in bytes.
+/// The maximum length of a key, in bytes.
 const KEY_BYTES: usize = 255;
 
 /// An idempotency key and the caller that chose it. Two callers can use the same key for different uploads.
@@ -33,10 +33,10 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Names the key `key` of `caller`. The caller is a text that no other caller has, for example the id of
-    /// its API key. It is empty if there is only one caller.
+    /// Creates the key `key` of `caller`. The caller is a text that no other caller has, for example the id
+    /// of its API key. If there is only one caller, the text is empty.
     ///
-    /// `InvalidField` for a key that is empty, longer than 255 bytes or not printable ASCII.
+    /// `InvalidField` if the key is empty, longer than 255 bytes or not printable ASCII.
     pub fn new(caller: impl Into<String>, key: impl Into<String>) -> Result<Self> {
         let key = key.into();
         if key.is_empty()
@@ -62,17 +62,17 @@ impl IdempotencyKey {
         &self.key
     }
 
-    /// Joins caller and key to the text that is stored.
+    /// Joins caller and key to the stored text.
     fn scoped(&self) -> String {
         format!("{}\n{}", self.caller, self.key)
     }
 }
 
-/// Keys of requests that run now.
+/// Keys of running requests.
 #[derive(Debug, Default)]
 pub(in crate::service) struct KeysInUse(Mutex<HashSet<(OrganizationId, String)>>);
 
-/// The right to be the one request that runs under a key. Dropping it lets the next one in.
+/// The exclusive right to run a request under a key. A drop lets the next request in.
 #[derive(Debug)]
 pub(super) struct IdempotencyGuard {
     running: Arc<KeysInUse>,
@@ -88,19 +88,19 @@ impl Drop for IdempotencyGuard {
     }
 }
 
-/// An answer to an earlier request under a key.
+/// The answer to the question if a reply is stored under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// No request under the key was carried out yet.
+    /// The store has processed no request under the key yet.
     None,
-    /// An earlier request was carried out. This one stores nothing, whatever it sends.
+    /// The store has processed an earlier request. This request stores no data.
     Stored,
 }
 
 impl IdempotencyGuard {
-    /// Claims `key`, and tells whether a reply is stored under it.
+    /// Claims `key`, and returns if a reply is stored under the key.
     ///
-    /// `IdempotencyInProgress` while a request with the same key runs.
+    /// `IdempotencyInProgress` while a request with the same key is running.
     pub(super) async fn claim(
         inner: &Inner,
         organization: &OrganizationId,
@@ -124,16 +124,16 @@ impl IdempotencyGuard {
         let answer = if stored.is_some() { Answer::Stored } else { Answer::None };
         match (entered, answer) {
             (Entered::Alone(entry), _) => guard.entry = entry,
-            // The request on the other server ended just now: its reply can be given again.
+            // The request on the other server has just ended, so its reply is available.
             (Entered::Elsewhere, Answer::Stored) => {}
             (Entered::Elsewhere, Answer::None) => return Err(in_progress()),
         }
         Ok((guard, answer))
     }
 
-    /// Finds the reply of an earlier request with the same key and content, if there was one.
+    /// Finds the reply to an earlier request with the same key and content.
     ///
-    /// `IdempotencyMismatch` if the key was used with another content.
+    /// `IdempotencyMismatch` if a request with other content used the key.
     pub(super) async fn replay(
         &self,
         inner: &Inner,

@@ -5,7 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `upload` | uploads in one call, and the beginning of a session |
-//! | `session` | [`UploadSession`](session::UploadSession), the way of every upload |
+//! | `session` | [`UploadSession`](session::UploadSession), which every upload uses |
 //! | `whole_files` | the files of a session that have arrived |
 //! | `commit` | one transaction for all files of an upload |
 //! | `claims` | the claims of an upload and their order |

@@ -1,4 +1,4 @@
-//! New files on their way to becoming records: their fingerprint, their arrival, their records.
+//! Files before they are records: their fingerprint, their bytes, their records.
 
 use super::arrived::{Arrived, Naming};
 use super::fingerprint::Fingerprint;
@@ -15,7 +15,7 @@ use crate::service::FileStore;
 use crate::service::request::GivenName;
 use crate::storage::StagedBlob;
 
-/// Files on their way to becoming records; `B` stands for the bytes of each.
+/// Files before they are records. `B` is the type of each file's bytes.
 pub(super) struct StagedFiles<B = StagedBlob> {
     pub(super) organization_id: OrganizationId,
     pub(super) sub_system: SubSystem,
@@ -25,9 +25,9 @@ pub(super) struct StagedFiles<B = StagedBlob> {
     pub(super) permit: Option<UploadPermit>,
 }
 
-/// One file on its way to becoming a record.
+/// One file before it is a record.
 pub(super) struct NewFile<B = StagedBlob> {
-    /// The item's number in its batch.
+    /// The number of the item in its batch.
     pub(super) index: Option<u32>,
     pub(super) given: GivenName,
     pub(super) metadata: CustomMetadata,
@@ -41,12 +41,12 @@ pub(super) struct OneOrMore<T> {
     rest: Vec<T>,
 }
 
-/// The shape of a reply to be remembered.
+/// The shape of the reply that an idempotency key stores.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ReplyShape {
     /// The one record of an upload.
     Record,
-    /// An array of the records of a batch.
+    /// An array of a batch's records.
     List,
 }
 
@@ -58,7 +58,7 @@ impl StagedFiles {
         self.files.iter().map(|file| file.bytes.era).chain(signed).fold(first, Era::min)
     }
 
-    /// Digests what makes a repeated request the same one.
+    /// Computes the digest that recognizes a repeated request.
     pub(super) fn fingerprint(&self) -> [u8; 32] {
         let mut print = Fingerprint::default();
         print.field(Some(match self.reply {
@@ -74,13 +74,13 @@ impl StagedFiles {
             print.field(Some(&file.index.unwrap_or(0).to_string()));
             print.field(file.given.name.as_deref());
             print.field(file.given.mime_type.as_deref());
-            // What the part says counts only where the fields are silent.
+            // The headers of the part count only if the fields are missing.
             let hints = &file.given.hints;
             print.field(hints.file_name.as_deref().filter(|_| file.given.name.is_none()));
             print.field(hints.content_type.as_deref().filter(|_| file.given.mime_type.is_none()));
             print.field(Some(&file.bytes.sha256.to_hex()));
-            // Fingerprints that were stored before there was metadata have no such field, and what
-            // follows them, an index, never begins with a brace.
+            // Fingerprints from versions without metadata lack this field. The next field, an index, never
+            // begins with a brace.
             if !file.metadata.is_empty() {
                 print.field(Some(file.metadata.as_json()));
             }
@@ -88,7 +88,7 @@ impl StagedFiles {
         print.finish()
     }
 
-    /// Examines the bytes, and parts what the records need from the handles of the staged files.
+    /// Examines the bytes, and separates the data for the records from the handles of the staged files.
     pub(super) async fn arrive(self) -> (StagedFiles<Arrived>, Vec<StagedBlob>) {
         let mut staged = Vec::new();
         let first = self.files.first.arrive(&mut staged).await;
@@ -122,7 +122,7 @@ impl StagedFiles<Arrived> {
         BlobKey::new(&self.organization_id, &self.sub_system, now, blob_id)
     }
 
-    /// Returns the keys under which the staged bytes are found.
+    /// Returns the storage keys of the staged bytes.
     pub(super) fn staged_keys(&self, now: Timestamp) -> Vec<BlobKey> {
         self.files.iter().map(|file| self.key(now, file.bytes.blob_id)).collect()
     }
@@ -173,12 +173,12 @@ impl StagedFiles<Arrived> {
 }
 
 impl<T> OneOrMore<T> {
-    /// Makes a list of one.
+    /// Makes a list with one value.
     pub(super) fn one(first: T) -> Self {
         Self { first, rest: Vec::new() }
     }
 
-    /// Makes a list of what `all` yields; `None` if that is nothing.
+    /// Makes a list of the values of `all`. `None` if there are no values.
     pub(super) fn from_iter(all: impl IntoIterator<Item = T>) -> Option<Self> {
         let mut all = all.into_iter();
         Some(Self { first: all.next()?, rest: all.collect() })
@@ -191,7 +191,7 @@ impl<T> OneOrMore<T> {
         all
     }
 
-    /// Goes through the list.
+    /// Iterates over the list.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.rest)
     }

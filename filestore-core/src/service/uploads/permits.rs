@@ -1,7 +1,7 @@
-//! Permits of signed uploads that run now.
+//! Permits of running signed uploads.
 //!
-//! A permit is spent by the commit of its upload. Until then it is held in memory, and by an entry for other
-//! servers ([`PermitGuard`]), so that one signed URL never buys more than one staged file at a time.
+//! The commit of an upload uses up its permit. Until then, memory and an entry for other servers hold the
+//! permit ([`PermitGuard`]), so that a signed URL never allows more than one staged file at a time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::service::Inner;
 use crate::service::access::signing::permit_spent;
 use crate::service::work::under_way::{Entered, Entry};
 
-/// Nonces of permits whose uploads run now.
+/// Nonces of permits with a running upload.
 #[derive(Debug, Default)]
 pub(in crate::service) struct PermitsInUse(Mutex<HashSet<String>>);
 
-/// The right to be the one upload that runs with a permit. Dropping it lets the next one in.
+/// The exclusive right to run an upload with a permit. A drop lets the next upload in.
 #[derive(Debug)]
 pub(super) struct PermitGuard {
     running: Arc<PermitsInUse>,
@@ -35,9 +35,9 @@ impl Drop for PermitGuard {
 }
 
 impl PermitGuard {
-    /// Claims a permit for an upload to `organization`. The commit asks again whether the permit is spent.
+    /// Claims a permit for an upload to `organization`. The commit checks again if the permit is used up.
     ///
-    /// `SignatureUsed` if an upload with the permit was made, or another one runs; `SignatureInvalid` if the
+    /// `SignatureUsed` if another upload used the permit, or is running with it. `SignatureInvalid` if the
     /// organization was erased after the URL was signed.
     pub(super) async fn claim(
         inner: &Inner,

@@ -1,13 +1,13 @@
-//! Placement of a new blob, as the organization's active binding demands.
+//! Placement of a new blob by the active binding of the organization.
 //!
-//! | binding | a blob goes |
+//! | binding | place of the blob |
 //! |---|---|
 //! | none, or LOCAL | LOCAL |
-//! | a CLOUD provider, synced | LOCAL; the sync worker follows |
-//! | a CLOUD provider, not synced | to the provider, before the answer |
+//! | a CLOUD provider, with sync | LOCAL. The sync worker copies it later |
+//! | a CLOUD provider, without sync | the provider, before the reply |
 //!
-//! TEMP and THUMBNAIL files are LOCAL whatever the binding. LOCAL is the data directory, or the backend in its
-//! place, to which blobs go before the answer as well.
+//! TEMP and THUMBNAIL files are always LOCAL. LOCAL is the data directory or the backend. If there is a
+//! backend, the blob is written to it before the reply.
 
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::status::Location;
@@ -18,7 +18,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::BindingSeen;
 use crate::service::Inner;
 
-/// The place of a new blob, with the binding that decided it.
+/// The place of a new blob, and the binding that decided the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::service) struct Placement {
     pub(in crate::service) location: Location,
@@ -26,12 +26,12 @@ pub(in crate::service) struct Placement {
     pub(in crate::service) seen: BindingSeen,
 }
 
-/// Permission of a blob to leave the local disk.
+/// States if a blob can leave the local disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::service) enum MayLeave {
-    /// The blob may go to a provider.
+    /// A provider can store the blob.
     Yes,
-    /// The blob stays LOCAL whatever the binding: its file is TEMP or THUMBNAIL.
+    /// The blob is always LOCAL, because its file is TEMP or THUMBNAIL.
     No,
 }
 
@@ -42,18 +42,17 @@ impl From<bool> for MayLeave {
 }
 
 impl Placement {
-    /// Returns the id that names the blob: its staged id, or a new one for each object that is
-    /// written to a provider.
+    /// Returns the blob's id: the staged id, or a new id for each object that is written to a provider.
     pub(in crate::service) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
         if self.provider.is_local() { staged } else { BlobId::generate(now) }
     }
 }
 
 impl Inner {
-    /// Decides where a new blob of `organization` goes; one that may not leave goes LOCAL.
+    /// Decides the place of a new blob of `organization`. A blob that must not leave is placed LOCAL.
     ///
-    /// `BindingRequired` if there is no binding and one must be; `ProviderInactive` or
-    /// `ProviderUnavailable` if the blob would have to go to a provider that takes none now.
+    /// `BindingRequired` if the store requires a binding and there is none. `ProviderInactive` or
+    /// `ProviderUnavailable` if the blob belongs to a provider that does not accept files now.
     pub(in crate::service) async fn place(
         &self,
         organization: &OrganizationId,
@@ -89,8 +88,8 @@ impl Inner {
         Ok(Placement { location, provider, seen: BindingSeen { organization: number, active } })
     }
 
-    /// Wakes the sync worker for a committed blob that was placed by `seen`, if the blob has
-    /// somewhere to go; the others settle in the worker's own time, many at once.
+    /// Wakes the sync worker if a committed blob, placed by `seen`, must be copied to a provider. The worker
+    /// settles all other records later, many at once.
     pub(in crate::service) fn wake_sync(&self, seen: &BindingSeen) {
         if let Some((provider, true)) = &seen.active
             && self.stores.location(provider) == Location::Cloud

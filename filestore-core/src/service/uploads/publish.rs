@@ -1,11 +1,11 @@
-//! Publishing: final names for committed blobs (step U6), beside the replies rather than before them.
+//! Publishing: committed blobs get their final names (step U6), next to the replies.
 //!
-//! A committed blob is durable and readable under its staged name, so nobody needs to wait for its
-//! rename. Keys gather while a round of renames is under way and share the next one: under load that
-//! saves a visit to the blocking pool for each upload.
+//! A committed blob is durable and readable under its staged name, so no request waits for the rename. Keys
+//! gather while a round of renames runs, and share the next round. Under load, this saves a visit to the
+//! blocking pool for each upload.
 //!
 //! # Crash safety
-//! The rename is redo: what is lost of this queue is found in staging by the next start.
+//! A rename can be repeated. If keys of this queue are lost, the next start finds their blobs in staging.
 
 use std::collections::HashSet;
 use std::mem;
@@ -22,11 +22,11 @@ use crate::tasks;
 /// Committed blobs on their way to their final names.
 pub(crate) struct PublishQueue {
     waiting: Mutex<Vec<BlobKey>>,
-    /// True while a task takes rounds from `waiting`. Changed only while `waiting` is locked.
+    /// True while a task takes rounds from `waiting`. Change this value only while `waiting` is locked.
     running: watch::Sender<bool>,
-    /// Blobs whose rename failed: served from staging, renamed by a later upkeep.
+    /// Blobs whose rename failed. Readers get them from staging, and upkeep repeats the rename.
     pub(crate) failed: Mutex<HashSet<BlobKey>>,
-    /// Blobs that live records name and that have neither name on the disk.
+    /// Blobs of live records that have neither name on the disk.
     pub(crate) missing: Mutex<HashSet<BlobKey>>,
 }
 
@@ -40,14 +40,14 @@ impl PublishQueue {
         }
     }
 
-    /// Adds keys; true if the caller has to take the rounds.
+    /// Adds keys. Returns true if the caller must take the rounds.
     fn add(&self, keys: impl IntoIterator<Item = BlobKey>) -> bool {
         let mut waiting = self.waiting.lock();
         waiting.extend(keys);
         !self.running.send_replace(true)
     }
 
-    /// Takes the keys that wait. None of them means that the rounds are over.
+    /// Takes the waiting keys. If there are none, the rounds are over.
     fn next_round(&self) -> Vec<BlobKey> {
         let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
@@ -56,7 +56,7 @@ impl PublishQueue {
         mem::take(&mut waiting)
     }
 
-    /// Forgets keys whose blobs are about to be removed.
+    /// Forgets keys before their blobs are removed.
     pub(crate) fn forget(&self, keys: &[BlobKey]) {
         let mut failed = self.failed.lock();
         for key in keys {
@@ -64,32 +64,31 @@ impl PublishQueue {
         }
     }
 
-    /// Notes that a live record has no bytes, and logs it the first time.
+    /// Records that a live record has no bytes, and logs this the first time.
     pub(crate) fn note_missing(&self, key: &BlobKey) {
         if self.missing.lock().insert(key.clone()) {
             tracing::error!(%key, "a live record has no bytes: neither its staged nor its final name is there");
         }
     }
 
-    /// Notes that the blob of a live record was set aside. Upkeep looks for its bytes again.
+    /// Records that the blob of a live record is in quarantine. Upkeep looks for its bytes again.
     pub(in crate::service) fn give_up(&self, key: &BlobKey) {
         self.failed.lock().insert(key.clone());
         self.note_missing(key);
     }
 
-    /// Resolves when nothing waits.
+    /// Resolves when no keys wait.
     pub(crate) async fn idle(&self) {
-        // Fails only if the sender is gone, and that is in `self`.
+        // Fails only if the sender is gone, and `self` contains the sender.
         let _ = self.running.subscribe().wait_for(|running| !running).await;
     }
 }
 
-/// The task that takes rounds until nothing waits. Dropping it ends the rounds also where they are
-/// cut off, as by the end of the runtime: the next upload then takes up the keys that wait.
+/// The task that takes rounds until no keys wait. A drop ends the rounds, also if the runtime ends in the
+/// middle of a round. The next upload then takes the waiting keys.
 struct Rounds {
     publishing: Arc<PublishQueue>,
-    /// Weak between rounds, so that a store that is closed and dropped releases its directory there
-    /// and then.
+    /// Weak between rounds, so that a store that is closed and dropped releases its directory at once.
     inner: Weak<Inner>,
     are_over: bool,
 }
@@ -102,7 +101,7 @@ impl Rounds {
                 self.are_over = true;
                 return;
             }
-            // Nobody has the store any more: its next start publishes these.
+            // The store is gone. Its next start publishes these blobs.
             let Some(inner) = self.inner.upgrade() else { return };
             inner.publish_all(keys).await;
         }
@@ -119,7 +118,7 @@ impl Drop for Rounds {
 }
 
 impl Inner {
-    /// Puts committed blobs under their final names, without waiting for it.
+    /// Starts to give committed blobs their final names, and returns at once.
     pub(crate) fn publish_soon(self: &Arc<Self>, keys: impl IntoIterator<Item = BlobKey>) {
         if self.uploads.publishing.add(keys) {
             let publishing = Arc::clone(&self.uploads.publishing);
@@ -129,15 +128,14 @@ impl Inner {
         }
     }
 
-    /// Puts committed blobs under their final names. A rename that fails is not an error for the
-    /// caller: the record is committed, readers find the staged name, and upkeep repeats the
-    /// rename.
+    /// Gives committed blobs their final names. A failed rename is not an error for the caller: the record is
+    /// committed, readers find the staged name, and upkeep repeats the rename.
     pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
         self.publish_each(keys).await;
     }
 
-    /// Puts committed blobs under their final names as [`publish_all`](Self::publish_all) does;
-    /// returns those that have neither name.
+    /// Gives committed blobs their final names like [`publish_all`](Self::publish_all). Returns the blobs
+    /// that have neither name.
     pub(crate) async fn publish_each(&self, keys: Vec<BlobKey>) -> Vec<BlobKey> {
         let outcomes = self.stores.local().publish_all(keys.clone()).await;
         let mut absent = Vec::new();
@@ -147,7 +145,7 @@ impl Inner {
                 self.uploads.publishing.missing.lock().remove(&key);
                 continue;
             };
-            // A purge may have been faster; upkeep asks the database.
+            // A purge might have been faster. Upkeep asks the database.
             if error.kind() == ErrorKind::NotFound {
                 absent.push(key.clone());
             } else {
@@ -191,7 +189,7 @@ mod tests {
         let (store, first) = runtime().block_on(async {
             let store = FileStore::open(dir.path()).await.unwrap();
             let first = upload(&store).await;
-            // Dropped with the runtime: on one thread nothing else ran since the last await.
+            // Dropped with the runtime. On one thread, no other task ran since the last await.
             store.inner().publish_soon([first.blob.key.clone()]);
             (store, first)
         });

@@ -1,7 +1,7 @@
-//! Quotas and usage: how many bytes and files an organization may store, and does.
+//! Quotas and usage: the bytes and files that an organization stores, and its limits.
 //!
-//! What counts is decided in the commit, by the database. Before that, uploads that still run
-//! reserve what they announced, so that a hundred of them at once do not all find the same room.
+//! The database decides in the commit. Before that, running uploads reserve their announced bytes, so that a
+//! hundred uploads at once do not all use the same room.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::service::FileStore;
 pub(in crate::service) struct Ledger(Mutex<HashMap<OrganizationId, u64>>);
 
 impl Ledger {
-    /// Reserves `bytes` more if they fit beside the stored and the reserved ones.
+    /// Reserves `bytes` more if they fit next to the stored and the reserved bytes.
     fn takes(&self, organization: &OrganizationId, stored: u64, bytes: u64, quota: u64) -> bool {
         let mut reserved = self.0.lock();
         let sum = reserved.get(organization).copied().unwrap_or(0);
@@ -28,13 +28,13 @@ impl Ledger {
     }
 }
 
-/// Room that a running upload holds. Dropping it gives the room back.
+/// Room that a running upload has reserved. A drop frees the room.
 #[derive(Debug)]
 pub(super) struct QuotaReservation {
     ledger: Arc<Ledger>,
     organization: OrganizationId,
     bytes: u64,
-    /// The bytes in whose place those of the upload go.
+    /// The size of the bytes that the upload replaces.
     freed: u64,
 }
 
@@ -51,8 +51,8 @@ impl Drop for QuotaReservation {
 }
 
 impl QuotaReservation {
-    /// Reserves room for an upload of about `bytes` (its announced length; 0 if unknown), in the place of
-    /// `freed` stored bytes. `None` without a quota; `QuotaExceeded` if there is no room.
+    /// Reserves room for an upload of about `bytes` (the announced length, 0 if unknown) that replaces
+    /// `freed` stored bytes. `None` without a quota. `QuotaExceeded` if there is no room.
     pub(super) async fn claim(
         store: &FileStore,
         organization: &OrganizationId,
@@ -68,14 +68,14 @@ impl QuotaReservation {
         Ok(Some(reservation))
     }
 
-    /// Makes sure of the room for `bytes` in all: for an upload of which more has arrived than it announced.
-    /// `QuotaExceeded`, and what is reserved stays reserved, if there is no room.
+    /// Increases the reservation to `bytes`, for an upload that is longer than announced. `QuotaExceeded` if
+    /// there is no room. The old reservation stays.
     pub(super) async fn grow_to(&mut self, store: &FileStore, bytes: u64) -> Result<()> {
         let more = bytes.saturating_sub(self.freed).saturating_sub(self.bytes);
         if more == 0 { Ok(()) } else { self.take(store, more).await }
     }
 
-    /// Reserves `more` bytes. If these are 0, it only refuses an organization that is over its quota already.
+    /// Reserves `more` bytes. With 0, only refuses an organization that already exceeds its quota.
     async fn take(&mut self, store: &FileStore, more: u64) -> Result<()> {
         let Some(quota) = store.inner.config().quota_bytes else { return Ok(()) };
         let stored = store.inner.metadata.stored_bytes(&self.organization).await?;
@@ -89,7 +89,7 @@ impl QuotaReservation {
 }
 
 impl FileStore {
-    /// Refuses what would make an organization store more files than `quota`.
+    /// Makes the error for an organization that would store more files than `quota`.
     pub(in crate::service) async fn over_file_quota(
         &self,
         organization: &OrganizationId,
@@ -98,7 +98,7 @@ impl FileStore {
         self.over(organization, quota, "files").await
     }
 
-    /// Refuses what would make an organization store more bytes than `quota`.
+    /// Makes the error for an organization that would store more bytes than `quota`.
     pub(in crate::service) async fn over_quota(
         &self,
         organization: &OrganizationId,
@@ -107,7 +107,8 @@ impl FileStore {
         self.over(organization, quota, "bytes").await
     }
 
-    /// Says how to make room at once if deleted files count: they do until they are purged.
+    /// Makes the error. If deleted files count (they do until the purge), it names the command that purges
+    /// them.
     async fn over(&self, organization: &OrganizationId, quota: u64, unit: &str) -> Error {
         let mut message = format!("the organization's quota is {quota} {unit}");
         if self.inner.metadata.has_deleted(organization).await.unwrap_or(false) {

@@ -1,16 +1,16 @@
 //! The session of an upload: its claims, its bytes and its commit.
 //!
 //! # Purpose
-//! Server, command line and applications all upload this way. So the order of claims, bytes and commit is
-//! decided once, here and in [`claims`](super::claims).
+//! Server, command line and applications all upload this way. So this module and [`claims`](super::claims)
+//! decide the order of claims, bytes and commit once for all.
 //!
-//! A session owns what it needs and borrows nothing: it can outlive the request, the connection or the task
-//! that began it. Its claims are values ([`UploadClaims`], [`ReplacementClaims`]) that can be taken again
-//! after the process has ended. One writer at a time has it, and the commit consumes it.
+//! A session owns its data and borrows nothing, so it can outlive the request, the connection or the task
+//! that began it. Its claims are values ([`UploadClaims`], [`ReplacementClaims`]), which you can take again
+//! after the process has ended. One writer at a time has the session, and the commit consumes it.
 //!
 //! # Cancellation
-//! A session that is dropped before its commit leaves nothing: its claims are given back, its bytes discarded.
-//! If a `write` is cancelled or fails, its file cannot be committed. For a cancelled commit, see
+//! If you drop a session before its commit, its claims are released and its bytes are discarded. If a `write`
+//! is cancelled or fails, its file cannot be committed. For a cancelled commit, see
 //! [`commit`](super::commit).
 
 mod commits;
@@ -30,19 +30,20 @@ use crate::domain::report::erasure::Era;
 use crate::service::FileStore;
 use crate::storage::{Holder, StagingWriter};
 
-/// The bytes that may arrive before their room is reserved, and the step in which the room grows.
-/// Announced bytes are reserved before.
+/// The bytes that can arrive before their room is reserved, and the step by which the reservation grows.
+/// Announced bytes are reserved before they arrive.
 const FIRST_BYTES: u64 = 64 << 10;
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The number of the file of an upload that is no batch.
+/// The file's number if the upload is not a batch.
 const ONLY: u32 = 0;
 
-/// An upload under way: claims, then bytes, then one commit. From [`Uploads::begin`](super::upload::Uploads::begin).
+/// An upload in progress: claims, then bytes, then one commit. Begin with
+/// [`Uploads::begin`](super::upload::Uploads::begin).
 ///
-/// A session uploads one file ([`commit`](Self::commit)), a batch ([`commit_batch`](Self::commit_batch)), or new
-/// bytes for a file ([`commit_replacement`](Self::commit_replacement)). For example, an upload that is safe to
-/// send twice:
+/// A session uploads one file ([`commit`](Self::commit)), a batch ([`commit_batch`](Self::commit_batch)), or
+/// new bytes for a file ([`commit_replacement`](Self::commit_replacement)). For example, an upload that you
+/// can safely send twice:
 ///
 /// ```
 /// use filestore_core::uploads::{IdempotencyKey, UploadClaims, Uploaded};
@@ -68,7 +69,7 @@ const ONLY: u32 = 0;
 /// # }
 /// ```
 ///
-/// A batch names each file by the number of its item:
+/// A batch names each file by its item's number:
 ///
 /// ```
 /// # use filestore_core::uploads::{UploadClaims, Uploaded};
@@ -90,14 +91,14 @@ const ONLY: u32 = 0;
 /// # }
 /// ```
 ///
-/// # What it holds
-/// From [`claim`](Self::claim) on, other uploads with the same idempotency key or the same permit are refused, and
-/// the announced bytes count for the quota. If you drop a session, all of this ends, and the bytes are discarded.
-/// The commit asks for everything again, in one transaction with the records.
+/// # Claims in use
+/// After [`claim`](Self::claim), other uploads with the same idempotency key or permit are refused, and the
+/// announced bytes count for the quota. If you drop a session, this ends, and the bytes are discarded. The
+/// commit checks everything again, in one transaction with the records.
 #[must_use = "a drop ends the upload and discards its bytes"]
 pub struct UploadSession {
     store: FileStore,
-    /// The holder of the bytes that arrive from now on.
+    /// The holder of the bytes that arrive now.
     holder: Holder,
     /// The era in which the upload began.
     era: Era,
@@ -105,11 +106,11 @@ pub struct UploadSession {
     guards: ClaimGuards,
     incoming: Option<Incoming>,
     whole: WholeFiles,
-    /// The shape of the session, from its first file on.
+    /// The shape of the session, known since its first file.
     shape: Option<Shape>,
 }
 
-/// The files that a session can have.
+/// The files that a session can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     OneFile,
@@ -123,16 +124,16 @@ enum Claims {
     Replacement(ReplacementClaims),
 }
 
-/// A file that is being received.
+/// A file that is arriving.
 struct Incoming {
-    /// The item's number in its batch.
+    /// The number of the item in its batch.
     item: Option<u32>,
     writer: StagingWriter,
-    /// The most bytes of its batch, if these leave fewer than a file may have.
+    /// The maximum size of the batch, if it leaves less than the maximum size of a file.
     batch_limit: Option<u64>,
-    /// The number of received bytes at which the room grows.
+    /// The number of received bytes at which the reservation grows.
     ask_at: u64,
-    /// False while a write runs, and after one that failed or was dropped: then bytes can be missing.
+    /// False during a write, and after a write that failed or was dropped. Bytes can then be missing.
     is_sound: bool,
 }
 
@@ -160,13 +161,18 @@ impl UploadSession {
         }
     }
 
-    /// Takes the claims of a new upload, once: of a session that began without, as soon as the organization is
-    /// known. Bytes that have arrived already count.
+    /// Takes an upload's claims. Call it once, as soon as you know the organization. If bytes have
+    /// already arrived, they count.
     ///
-    /// `IdempotencyInProgress` while an upload with the same key runs; `SignatureUsed` if an upload with the
-    /// permit was made or runs; `SignatureInvalid` if the organization was erased after the URL was signed;
-    /// `QuotaExceeded` if there is no room. They are checked in this order. A repeat of an upload under the same
-    /// key needs neither permit nor room. `TooLarge` if more bytes have arrived than the claims allow.
+    /// Errors, in this order:
+    ///
+    /// - `TooLarge`: more bytes have arrived than the claims allow.
+    /// - `IdempotencyInProgress`: an upload with the same key is running.
+    /// - `SignatureInvalid`: the organization was erased after the URL was signed.
+    /// - `SignatureUsed`: another upload used the permit, or is running with it.
+    /// - `QuotaExceeded`: there is no room.
+    ///
+    /// If a reply is stored under the key, the upload needs neither permit nor room.
     pub async fn claim(&mut self, claims: UploadClaims) -> Result<()> {
         self.expect_unclaimed()?;
         if let Some(max) = claims.max_bytes.filter(|max| self.received_bytes() > *max) {
@@ -181,10 +187,10 @@ impl UploadSession {
         Ok(())
     }
 
-    /// Takes the claims of a replacement, once, for a file of `scope`.
+    /// Takes the claims of a replacement for a file of `scope`. Call it once.
     ///
-    /// `NotFound` for unknown, foreign and deleted files; `PreconditionFailed` if a condition does not hold;
-    /// `QuotaExceeded` if there is no room for the bytes that the file gets in addition.
+    /// `NotFound` for unknown, foreign and deleted files. `PreconditionFailed` if a condition does not hold.
+    /// `QuotaExceeded` if there is no room for the additional bytes of the file.
     pub async fn claim_replacement(
         &mut self,
         claims: ReplacementClaims,
@@ -207,19 +213,20 @@ impl UploadSession {
 }
 
 impl UploadSession {
-    /// Begins the file of an upload or a replacement. The first [`write`](Self::write) does this by itself, so
-    /// only an empty file needs this call.
+    /// Begins the file of an upload or a replacement. The first [`write`](Self::write) does this too, so only
+    /// an empty file needs this call.
     ///
-    /// `Busy` while as many bytes are staged without a commit as may be ([`Limits::staged_bytes`] and its
-    /// neighbours).
+    /// `Busy` if the staged bytes or files reach a limit ([`Limits::staged_bytes`], [`Limits::staged_files`]
+    /// and the limits for each organization).
     ///
     /// [`Limits::staged_bytes`]: crate::Limits::staged_bytes
+    /// [`Limits::staged_files`]: crate::Limits::staged_files
     pub async fn begin_file(&mut self) -> Result<()> {
         self.open(None, u64::MAX).await
     }
 
-    /// Begins the file of the item `index` of a batch, and ends the one before. The files can come in any order
-    /// of their numbers. `Busy` as [`begin_file`](Self::begin_file).
+    /// Begins the file of the item `index` of a batch, and ends the previous file. The files can arrive in
+    /// any order. `Busy` as for [`begin_file`](Self::begin_file).
     pub async fn begin_item(&mut self, index: u32) -> Result<()> {
         self.end_file().await?;
         let max = self.store.inner.config().limits.max_batch_size;
@@ -252,7 +259,7 @@ impl UploadSession {
         Ok(())
     }
 
-    /// Refuses a file or a commit of another shape than the first file's.
+    /// Refuses a file or a commit with another shape than the first file.
     fn expect_shape(&mut self, shape: Shape) -> Result<()> {
         if *self.shape.get_or_insert(shape) == shape {
             return Ok(());
@@ -262,9 +269,9 @@ impl UploadSession {
 
     /// Takes the next bytes of the file, in order.
     ///
-    /// `TooLarge` once there are more than allowed; `QuotaExceeded` if there is no room for more than was
-    /// announced; `Busy`, as [`begin_file`](Self::begin_file); `StorageFull`. After an error, or after a call whose
-    /// future was dropped unfinished, the session cannot go on: drop it.
+    /// `TooLarge` if there are more bytes than allowed. `QuotaExceeded` if there is no room for more bytes
+    /// than announced. `Busy` as for [`begin_file`](Self::begin_file). `StorageFull` if the disk is full.
+    /// Drop the session after an error, or if you drop the future of a call.
     pub async fn write(&mut self, chunk: Bytes) -> Result<()> {
         if self.incoming.is_none() {
             self.begin_file().await?;
@@ -291,8 +298,8 @@ impl UploadSession {
         Ok(())
     }
 
-    /// Receives all of `reader`, and ends the file. Errors as [`write`](Self::write), and `MalformedBody` if
-    /// the reader fails. Then the file cannot be committed.
+    /// Receives all of `reader`, and ends the file. Returns the errors of [`write`](Self::write).
+    /// `MalformedBody` if the reader fails. You cannot commit the file then.
     pub async fn write_all(&mut self, mut reader: impl AsyncRead + Unpin) -> Result<()> {
         if self.incoming.is_none() {
             self.begin_file().await?;
@@ -312,10 +319,11 @@ impl UploadSession {
         }
     }
 
-    /// Ends the file that is being received, if there is one. The one file of an upload is durable when this
-    /// returns; an item of a batch becomes durable while the next one arrives.
+    /// Ends the file that is arriving, if there is one. The one file of an upload is durable when this call
+    /// returns. An item of a batch becomes durable while the next item arrives.
     ///
-    /// `MissingField` after a [`write`](Self::write) that failed or was dropped unfinished: the file is not whole.
+    /// `MissingField` if an earlier [`write`](Self::write) failed or was dropped, because bytes are missing
+    /// then.
     pub async fn end_file(&mut self) -> Result<()> {
         if self.incoming.as_ref().is_some_and(|incoming| !incoming.is_sound) {
             self.lose_file();
@@ -335,20 +343,20 @@ impl UploadSession {
         }
     }
 
-    /// Discards the part of a file that has arrived, so that no commit takes it for all of the file.
+    /// Discards the part of a file that has arrived, so that no commit mistakes the part for the whole file.
     fn lose_file(&mut self) {
         if let Some(Incoming { item, .. }) = self.incoming.take() {
             self.whole.lose(item.unwrap_or(ONLY));
         }
     }
 
-    /// Ends the file that is being received, and waits until all files are durable.
+    /// Ends the file that is arriving, and waits until all files are durable.
     pub async fn settle(&mut self) -> Result<()> {
         self.end_file().await?;
         self.whole.settle().await
     }
 
-    /// Returns how many bytes have arrived, of all files.
+    /// Returns the number of bytes that have arrived in all files.
     pub fn received_bytes(&self) -> u64 {
         let incoming = self.incoming.as_ref().map_or(0, |file| file.writer.size_bytes());
         self.whole.bytes().saturating_add(incoming)

@@ -1,9 +1,9 @@
-//! The staged bytes of a request, from their arrival to the commit that names them.
+//! The staged bytes of a request, from their arrival to the commit.
 //!
 //! # Cancellation
-//! Until a commit is queued the request owns its bytes: if it is cancelled they are discarded. A commit
-//! borrows them for as long as it runs, in a task of its own. Borrowed bytes outlive whatever happens
-//! to that task, so that no record loses them; the next start discards what no record names.
+//! Until the request queues its commit, it owns its bytes. If the request is cancelled, the bytes are
+//! discarded. A commit borrows the bytes while it runs in a task of its own. Borrowed bytes survive the end
+//! of this task, so no record loses them. The next start discards bytes without a record.
 
 use std::mem;
 
@@ -14,10 +14,10 @@ use crate::domain::id::{BlobId, OrganizationId};
 use crate::service::Inner;
 use crate::storage::StagedBlob;
 
-/// Staged bytes that no record names. Dropping them discards them.
+/// Staged bytes without a record. A drop discards them.
 pub(in crate::service) struct Staged(Mutex<Vec<StagedBlob>>);
 
-/// Staged bytes that a commit under way may name. Dropping them leaves them where they are.
+/// Staged bytes that a running commit might name. A drop leaves them in staging.
 pub(in crate::service) struct Held(Vec<StagedBlob>);
 
 impl Staged {
@@ -25,19 +25,19 @@ impl Staged {
         Self(Mutex::new(blobs))
     }
 
-    /// Counts the bytes as those of `organization`; `Busy` if it has as many staged as it may.
+    /// Counts the bytes for `organization`. `Busy` if the organization has reached its limit of staged bytes.
     pub(in crate::service) fn belong_to(&self, organization: &OrganizationId) -> Result<()> {
         self.0.lock().iter_mut().try_for_each(|blob| blob.belong_to(organization))
     }
 
-    /// Hands the bytes to a commit that is about to be queued.
+    /// Gives the bytes to a commit before it is queued.
     pub(in crate::service) fn hold(&self) -> Held {
         let mut blobs = mem::take(&mut *self.0.lock());
         blobs.iter_mut().for_each(StagedBlob::hold);
         Held(blobs)
     }
 
-    /// Takes back what a commit certainly did not name.
+    /// Takes back bytes that a commit certainly did not name.
     pub(in crate::service) fn take_back(&self, released: Vec<StagedBlob>) {
         self.0.lock().extend(released);
     }
@@ -49,7 +49,7 @@ impl Held {
         self.0.iter().map(|blob| blob.blob_id).collect()
     }
 
-    /// Ends the commit's hold on bytes that it certainly did not name.
+    /// Ends the hold of a commit on bytes that it certainly did not name.
     pub(in crate::service) fn release(mut self) -> Vec<StagedBlob> {
         self.0.iter_mut().for_each(StagedBlob::release);
         self.0
@@ -57,7 +57,7 @@ impl Held {
 }
 
 impl Inner {
-    /// Discards what is left of a request's bytes before its reply.
+    /// Discards the remaining bytes of a request before its reply.
     pub(in crate::service) async fn discard_rest(&self, staged: Staged) {
         let rest: Vec<_> = staged.0.into_inner().into_iter().map(StagedBlob::keep).collect();
         if !rest.is_empty() {

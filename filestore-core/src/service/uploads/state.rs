@@ -1,4 +1,4 @@
-//! What the uploads of a store share while they run.
+//! The state that running uploads of a store share.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use super::publish::PublishQueue;
 use super::quota::Ledger;
 use crate::storage::{StagedLedger, StagedLimits};
 
-/// The uploads under way, and the bytes that they have staged.
+/// The running uploads, and their staged bytes.
 pub(crate) struct UploadState {
-    /// Committed blobs on their way to their final names.
+    /// Committed blobs that wait for their final names.
     pub(crate) publishing: Arc<PublishQueue>,
     pub(super) idempotency: Arc<KeysInUse>,
     pub(super) permits: Arc<PermitsInUse>,
     pub(super) quota: Arc<Ledger>,
-    /// The room for bytes that are staged without a commit.
+    /// The limits of bytes that are staged without a commit.
     pub(in crate::service) staged: Arc<StagedLedger>,
 }
 
 impl UploadState {
-    /// Begins without any upload under way.
+    /// Creates the state without a running upload.
     pub(in crate::service) fn new(limits: StagedLimits) -> Self {
         Self {
             publishing: Arc::new(PublishQueue::new()),

@@ -1,9 +1,9 @@
-//! Staged bytes after a commit that failed.
+//! Staged bytes after a failed commit.
 //!
 //! # Crash safety
-//! Nothing is discarded before it is certain that no record names it. A commit whose answer was lost may
-//! still be under way at a database on another machine: it is waited for, as long as the process runs.
-//! Blobs that were not settled by its end are left to the next start.
+//! Bytes are discarded only if certainly no record names them. If the answer to a commit was lost, the commit
+//! might still be running in a database on another machine. While the process lives, it waits for this
+//! commit. The next start settles the remaining blobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,16 @@ use crate::metadata::Metadata;
 use crate::service::Inner;
 use crate::tasks;
 
-/// The pause between two questions to a database that is away.
+/// The pause between two questions to a database that does not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Inner {
-    /// Settles staged blobs after their commit failed with `error`: those that no record names are
-    /// discarded. Where the error leaves it open whether the commit was made the database is asked;
-    /// if the database does not answer either, the blobs stay until the next start, which asks
-    /// again.
+    /// Settles staged blobs after their commit failed with `error`. Discards the blobs without a record. If
+    /// the error does not tell if the commit happened, asks the database. If the database does not answer
+    /// either, the blobs stay until the next start, which asks again.
     ///
-    /// A commit that may still be under way is waited for first, in the background: its client has an
-    /// answer already.
+    /// If the commit might still be running, waits for its end in the background. The client already has its
+    /// reply.
     pub(in crate::service) async fn discard_uncommitted(
         self: &Arc<Self>,
         staged: Vec<BlobId>,
@@ -41,7 +40,7 @@ impl Inner {
             return self.settle_staged(staged, live).await;
         }
 
-        // Weak: a store that is dropped must not go on holding its directory.
+        // Weak, because a dropped store must release its directory.
         let (inner, metadata) = (Arc::downgrade(self), Arc::clone(&self.metadata));
         tasks::spawn(async move {
             let live = live_once_known(&*metadata, &staged).await;
@@ -51,8 +50,8 @@ impl Inner {
         });
     }
 
-    /// Publishes the staged blobs that are `live`, and discards the others. Without an answer of the
-    /// database they stay.
+    /// Publishes the staged blobs in `live`, and discards the others. If the database did not answer, all
+    /// blobs stay.
     async fn settle_staged(&self, staged: Vec<BlobId>, live: Result<Vec<BlobKey>>) {
         match live {
             Ok(live) => {
@@ -67,8 +66,7 @@ impl Inner {
         }
     }
 
-    /// Discards staged blobs that no record will name. Those that cannot be removed now are removed
-    /// at the next start.
+    /// Discards staged blobs that no record will name. If a removal fails, the next start repeats it.
     pub(in crate::service) async fn discard(&self, staged: Vec<BlobId>) {
         if let Err(error) = self.stores.local().discard_staged(staged).await {
             tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
@@ -76,15 +74,14 @@ impl Inner {
     }
 }
 
-/// Returns true if after this error it is certain that nothing was committed: every kind but a fault
-/// of the service, which may have struck during the commit itself, and a commit that a database far away
-/// did not answer.
+/// Returns true if this error proves that no commit happened. Exceptions: a fault of the service, which might
+/// happen during the commit, and a remote database that did not answer.
 fn leaves_nothing(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Internal | ErrorKind::OutcomeUnknown)
 }
 
-/// Looks up which of the staged blobs have a record, once no commit of them is under way any more. A
-/// database that is away is asked again and again.
+/// Looks up the staged blobs that have a record, after the last commit of these blobs has ended. If the
+/// database does not answer, asks again.
 async fn live_once_known(metadata: &dyn Metadata, staged: &[BlobId]) -> Result<Vec<BlobKey>> {
     loop {
         metadata.outcomes_known().await?;
@@ -110,7 +107,7 @@ mod tests {
         std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count()
     }
 
-    /// A store whose organization 42 has a binding that cannot be read, and a file of it.
+    /// A store with a damaged binding of organization 42, and a file of this organization.
     async fn with_a_broken_binding(
         dir: &Path,
     ) -> (FileStore, crate::domain::file::record::FileRecord) {
@@ -124,7 +121,7 @@ mod tests {
         (store, record)
     }
 
-    /// Stages bytes as a commit leaves them that may have named them.
+    /// Stages bytes, and leaves them like a commit with an unknown outcome.
     async fn staged(store: &FileStore, bytes: &'static str) -> BlobId {
         let id = BlobId::generate(store.now());
         let mut writer = store.inner.stores.local().stage(id, 100).await.unwrap();

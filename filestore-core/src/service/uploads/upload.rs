@@ -1,7 +1,7 @@
-//! Uploads whose bytes are at hand, and the beginning of those whose bytes arrive in steps.
+//! Uploads in one call, and the start of uploads in steps.
 //!
-//! The bytes are staged and durable, then one transaction inserts the records (the commit point), then
-//! each blob gets its final name (ARCHITECTURE.md, "An upload").
+//! The bytes are staged and durable, then one transaction inserts the records (the commit point), then each
+//! blob gets its final name (ARCHITECTURE.md, "An upload").
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use crate::service::FileStore;
 use crate::service::request::{BatchItem, GivenName, NewBatch, NewUpload, Uploaded};
 use crate::storage::Holder;
 
-/// The beginning of an [`UploadSession`], for callers that receive bytes themselves; from
+/// The start of an [`UploadSession`], for callers that receive bytes themselves. Get a value from
 /// [`FileStore::uploads`].
 ///
 /// ```
@@ -44,12 +44,12 @@ pub struct Uploads<'a> {
 }
 
 impl FileStore {
-    /// Gives access to uploads in steps: claims, bytes, commit.
+    /// Returns the handle for uploads in steps: claims, bytes, commit.
     pub fn uploads(&self) -> Uploads<'_> {
         Uploads { store: self, holder: Holder::Unknown, era: None }
     }
 
-    /// Uploads all of `reader` as one file. When it returns, bytes and record are durable.
+    /// Uploads all of `reader` as one file. When the call returns, bytes and record are durable.
     ///
     /// ```
     /// use filestore_core::{FileStore, NewUpload};
@@ -76,8 +76,8 @@ impl FileStore {
         committed(session.commit(new).await?)
     }
 
-    /// Uploads files that are in memory as a batch: all of them or none, at every instant, to every
-    /// reader. The records come in the order of the files.
+    /// Uploads files that are in memory as a batch. Every reader sees all files or none. The records are in
+    /// the order of the files.
     ///
     /// ```no_run
     /// use filestore_core::uploads::GivenName;
@@ -118,14 +118,16 @@ fn committed<T>(uploaded: Uploaded<T>) -> Result<T> {
 }
 
 impl Uploads<'_> {
-    /// Begins an upload: takes its claims before the first byte. Errors as [`UploadSession::claim`].
+    /// Begins an upload: takes its claims before the first byte. Returns the errors of
+    /// [`UploadSession::claim`].
     pub async fn begin(self, claims: UploadClaims) -> Result<UploadSession> {
         let mut session = self.begin_unclaimed();
         session.claim(claims).await?;
         Ok(session)
     }
 
-    /// Begins to replace the bytes of a file of `scope`. Errors as [`UploadSession::claim_replacement`].
+    /// Begins to replace the bytes of a file in `scope`. Returns the errors of
+    /// [`UploadSession::claim_replacement`].
     ///
     /// ```no_run
     /// use filestore_core::uploads::ReplacementClaims;
@@ -151,42 +153,42 @@ impl Uploads<'_> {
         Ok(session)
     }
 
-    /// Begins to receive bytes before it is known for which organization or file they are, for example from a
-    /// form whose fields come in any order. Claim as soon as it is known. A commit without claims takes them
-    /// first.
+    /// Begins to receive bytes before you know their organization or file, for example from a form with
+    /// fields in any order. Claim as soon as you know. A commit without claims takes them first.
     pub fn begin_unclaimed(self) -> UploadSession {
         let era = self.era.unwrap_or_else(|| self.store.inner.metadata.era());
         UploadSession::new(self.store.clone(), self.holder, era)
     }
 
-    /// Counts bytes that arrive without claims for `organization`, from the first byte.
+    /// Counts the bytes for this organization until [`claim`](UploadSession::claim) names the organization.
     #[must_use]
     pub fn of(self, organization: &OrganizationId) -> Self {
         Self { holder: Holder::Organization(organization.clone()), ..self }
     }
 
-    /// Counts bytes that arrive without claims for the sender who showed this key.
+    /// Counts the bytes for the sender with this key until [`claim`](UploadSession::claim) names the
+    /// organization.
     #[must_use]
     pub fn by_key(self, key: KeyId) -> Self {
         Self { holder: Holder::Key(key), ..self }
     }
 
-    /// Counts bytes that arrive without claims for the sender at this address: where there are no keys. Without any
-    /// of these, all senders share the room of one.
+    /// Counts the bytes for the sender at this address until [`claim`](UploadSession::claim) names the
+    /// organization. Use this call if the sender has no key. Without a sender, all such uploads share one
+    /// limit.
     #[must_use]
     pub fn by_address(self, address: IpAddr) -> Self {
         Self { holder: Holder::Address(address), ..self }
     }
 
-    /// Returns the present era, for work that begins now: see [`begun_in`](Self::begun_in). Answered from
-    /// memory.
+    /// Returns the present era from memory, for work that begins now: see [`begun_in`](Self::begun_in).
     pub fn era(self) -> Era {
         self.store.inner.metadata.era()
     }
 
-    /// Counts the upload as begun in `era`, which [`era`](Self::era) returned then. Without this, an
-    /// upload begins with its session. An upload that began before an erasure of its organization is refused
-    /// with `Conflict`.
+    /// States that the upload began in `era`, which [`era`](Self::era) returned at that time. Without this
+    /// call, an upload begins with its session. If the organization was erased after the upload began, the
+    /// commit returns `Conflict`.
     #[must_use]
     pub fn begun_in(self, era: Era) -> Self {
         Self { era: Some(era), ..self }

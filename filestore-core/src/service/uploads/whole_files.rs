@@ -1,4 +1,4 @@
-//! The files of a session that have arrived whole: durable, or on the way there.
+//! The complete files of a session: already durable, or during their flush.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,25 @@ use tokio::task::JoinSet;
 use crate::domain::error::{Error, Result};
 use crate::storage::{StagedBlob, StagingWriter};
 
-/// The most files of one session that are flushed to disk at once, so that their flushes share the
-/// wait.
+/// The maximum number of files that one session flushes to disk at once. Their flushes share the wait.
 const FLUSHES: usize = 8;
 
-/// Whole files by their number. Dropping them discards their bytes.
+/// Complete files by their number. A drop discards their bytes.
 #[derive(Debug, Default)]
 pub(super) struct WholeFiles {
-    /// The files; `None` for one that is not durable yet, or was lost.
+    /// The files. `None` if a file is not yet durable, or was lost.
     files: BTreeMap<u32, Option<StagedBlob>>,
     flushing: JoinSet<(u32, Result<StagedBlob>)>,
     bytes: u64,
 }
 
 impl WholeFiles {
-    /// Returns the bytes of all files.
+    /// Returns the size of all files, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Refuses a second file of the number.
+    /// Refuses a second file with the same number.
     pub(super) fn expect_new(&self, number: u32) -> Result<()> {
         if !self.files.contains_key(&number) {
             return Ok(());
@@ -35,7 +34,7 @@ impl WholeFiles {
         Err(Error::invalid("file", message))
     }
 
-    /// Makes the file durable before this returns.
+    /// Makes the file durable before the call returns.
     pub(super) async fn finish(&mut self, number: u32, writer: StagingWriter) -> Result<()> {
         self.add(number, &writer);
         let staged = writer.finish().await?;
@@ -43,7 +42,7 @@ impl WholeFiles {
         Ok(())
     }
 
-    /// Waits until one more item can be flushed beside the others.
+    /// Waits until another item can be flushed.
     pub(super) async fn wait_for_a_turn(&mut self) -> Result<()> {
         while self.flushing.len() >= FLUSHES {
             self.flushed().await?;
@@ -51,7 +50,7 @@ impl WholeFiles {
         Ok(())
     }
 
-    /// Begins to make the item durable, and does not wait for it.
+    /// Begins to flush the item, and returns at once.
     pub(super) fn finish_soon(&mut self, number: u32, writer: StagingWriter) {
         self.add(number, &writer);
         self.flushing.spawn(async move { (number, writer.finish().await) });
@@ -62,7 +61,7 @@ impl WholeFiles {
         self.bytes += writer.size_bytes();
     }
 
-    /// Notes that the file will never be whole.
+    /// Records that the file will never be complete.
     pub(super) fn lose(&mut self, number: u32) {
         self.files.insert(number, None);
     }
@@ -73,7 +72,7 @@ impl WholeFiles {
         Ok(())
     }
 
-    /// Waits until one item is durable; false when none is left.
+    /// Waits until one item is durable. Returns false if no item is left.
     async fn flushed(&mut self) -> Result<bool> {
         let Some(flushed) = self.flushing.join_next().await else { return Ok(false) };
         let (number, staged) = flushed.map_err(|e| Error::internal("staging an item", e))?;
@@ -81,12 +80,12 @@ impl WholeFiles {
         Ok(true)
     }
 
-    /// Takes a durable file out, for the commit.
+    /// Takes a durable file for the commit.
     pub(super) fn take(&mut self, number: u32) -> Option<StagedBlob> {
         self.files.remove(&number).flatten()
     }
 
-    /// Returns the number of a file that was not taken.
+    /// Returns the number of a file that no commit took.
     pub(super) fn left(&self) -> Option<u32> {
         self.files.keys().next().copied()
     }

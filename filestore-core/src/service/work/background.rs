@@ -1,4 +1,5 @@
-//! Signals, registers and counters that background work shares with its observers.
+//! Signals, registers and counters that background work shares with its observers. The workers start in
+//! `worker/running/runner.rs`.
 
 use std::sync::Arc;
 

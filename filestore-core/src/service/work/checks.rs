@@ -202,7 +202,7 @@ impl CheckProgress {
         }
     }
 
-    /// Updates the progress of the check.
+    /// Updates the check's progress.
     pub(crate) fn show(&self, part: &str, files: u64, names: u64, found: u64) {
         part.clone_into(&mut self.part.lock());
         self.files.store(files, Ordering::Relaxed);

@@ -50,7 +50,7 @@ pub trait Destination: Send + Sync + fmt::Debug {
     /// Returns the place of this destination.
     fn place(&self) -> BackupPlace;
 
-    /// Returns the id of the destination. If there is no id yet, creates an id durably.
+    /// Returns the destination's id. If there is no id yet, creates an id durably.
     async fn identify(&self, now: Timestamp) -> Result<DestinationId>;
 
     /// Claims the destination for a run.
@@ -88,7 +88,7 @@ pub trait Destination: Send + Sync + fmt::Debug {
     /// below `scratch`.
     async fn database_file(&self, id: SnapshotId, scratch: &Path) -> Result<DatabaseFile>;
 
-    /// Looks for existing valid contents. Results have the order of the request. A content that no finished
+    /// Looks for existing valid contents. Results have the request's order. A content that no finished
     /// snapshot names is read and compared first.
     async fn find(&self, wanted: Vec<Wanted>, bytes: SnapshotBytes) -> Result<Vec<Option<Found>>>;
 
@@ -113,7 +113,7 @@ pub trait Destination: Send + Sync + fmt::Debug {
     /// Marks a content as damaged, and keeps its bytes. Returns false if there is no such content.
     async fn set_aside(&self, content: Stored) -> Result<bool>;
 
-    /// Restores blobs. Results have the order of the request: true for a complete blob, false for wrong
+    /// Restores blobs. Results have the request's order: true for a complete blob, false for wrong
     /// bytes, and `None` for a missing blob.
     async fn restore(
         &self,
@@ -129,7 +129,7 @@ pub trait Destination: Send + Sync + fmt::Debug {
 /// A run that claims a destination.
 #[derive(Debug, Clone, Copy)]
 pub struct RunClaim {
-    /// The id of the run. The id is also the id of the snapshot, if the run creates a snapshot.
+    /// The run's id. The id is also the snapshot's id, if the run creates a snapshot.
     pub id: SnapshotId,
     /// The kind of run.
     pub kind: RunKind,

@@ -139,12 +139,12 @@ impl BackupDirectory {
         Ok(Self { held: Arc::clone(&self.held), _claim: Some(Arc::new(claim)) })
     }
 
-    /// Returns the path of the directory.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.held.path
     }
 
-    /// Returns the id of the directory. If there is no id yet, creates an id durably.
+    /// Returns the directory's id. If there is no id yet, creates an id durably.
     pub(super) fn identified(&self, now: Timestamp) -> Result<DestinationId> {
         if let Some(id) = marker::read_id(self.path())? {
             return Ok(id);

@@ -16,7 +16,7 @@ use crate::domain::id::SnapshotId;
 /// A snapshot in progress.
 #[derive(Debug)]
 pub struct Draft {
-    /// The id of the snapshot.
+    /// The snapshot's id.
     pub id: SnapshotId,
     /// The path for the copy of the database, a new file.
     pub database: PathBuf,
@@ -47,7 +47,7 @@ impl Draft {
 pub struct DatabaseFile {
     /// The path.
     pub path: PathBuf,
-    /// The directory of the file, if this is not its final place.
+    /// The file's directory, if this is not its final place.
     pub(super) _scratch: Option<Scratch>,
 }
 

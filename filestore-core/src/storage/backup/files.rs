@@ -55,7 +55,7 @@ pub(super) fn write_durably(path: &Path, text: &str) -> Result<()> {
     written.map_err(|error| full(Error::io(BACKING_UP, error)))
 }
 
-/// Adds to the error for a full disk that it is the disk of the destination.
+/// Adds to the error for a full disk that it is the destination's disk.
 pub(super) fn full(error: Error) -> Error {
     if error.kind() != ErrorKind::StorageFull {
         return error;

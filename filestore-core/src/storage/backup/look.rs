@@ -25,7 +25,7 @@ use crate::domain::time::clock::Timestamp;
 /// The snapshots in a directory that contain some of the searched contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LookedFor {
-    /// The id of the directory, if it has an id.
+    /// The directory's id, if it has an id.
     pub id: Option<DestinationId>,
     /// The snapshots with searched contents, oldest first: id, time, and digests in order.
     pub snapshots: Vec<(SnapshotId, Timestamp, Vec<Sha256>)>,

@@ -271,7 +271,7 @@ impl Manifest {
         Ok(Self { lines, info, database_sha256, end, read: 0, hasher })
     }
 
-    /// Returns the description of the snapshot.
+    /// Returns the snapshot's description.
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
     }

@@ -78,7 +78,7 @@ impl RestoredDirectory {
         Ok(Self { path, directory, _lock: lock, known: Mutex::default(), is_resumed, copy_id })
     }
 
-    /// Returns the id of the store, if it is restored as a copy.
+    /// Returns the store's id, if it is restored as a copy.
     pub fn copy_id(&self) -> StoreId {
         self.copy_id
     }
@@ -167,8 +167,8 @@ impl RestoredDirectory {
         finished.map_err(|error| full(Error::io(RESTORING, error)))
     }
 
-    /// Flushes everything, marks the directory as that of `store`, and gives the database, whose records are in
-    /// another one, the name of a former one.
+    /// Flushes everything, and marks the directory as that of `store`. The records are in another database,
+    /// so this renames the directory's database to a former one.
     pub fn retire_database(&self, store: StoreId) -> Result<()> {
         let database = self.database();
         if fs::metadata(beside(&database, BESIDE[0])).is_ok_and(|log| log.len() > 0) {
@@ -188,8 +188,7 @@ impl RestoredDirectory {
         self.path.join(FORMER).exists()
     }
 
-    /// Ends a restore whose records are in another database, of which the directory has a former one: from now on
-    /// the directory is that of a store.
+    /// Ends a restore with records in another database. From now on, the directory belongs to a store.
     pub fn conclude(self) -> Result<()> {
         let concluded = remove_if_there(&self.database())
             .and_then(|()| fs::remove_file(self.path.join(NOTE)))

@@ -196,7 +196,7 @@ impl Cloud {
         self.inner.timeout.saturating_add(self.inner.io_timeout.saturating_mul(attempts))
     }
 
-    /// Returns the health of the provider.
+    /// Returns the provider's health.
     pub fn health(&self) -> ProviderHealth {
         self.inner.breakers.health()
     }

@@ -66,7 +66,7 @@ pub use staging::staged::StagedBlob;
 
 const OPENING: &str = "opening the data directory";
 
-/// The settings of the store.
+/// The store's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalOptions {
     /// How safely an acknowledged write is on the disk.

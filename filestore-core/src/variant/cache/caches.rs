@@ -37,7 +37,7 @@ pub(crate) type HasRoom = Arc<dyn Fn() -> bool + Send + Sync>;
 pub struct CacheReport {
     /// The number of variants on disk.
     pub disk_entries: u64,
-    /// The size of the entries on disk, in bytes, by the count of the file system.
+    /// The size of the entries on disk, in bytes, as the file system counts.
     pub disk_bytes: u64,
     /// The number of variants in memory.
     pub memory_entries: u64,

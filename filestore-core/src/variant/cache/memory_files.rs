@@ -62,7 +62,7 @@ pub(super) struct FilePlace {
 }
 
 impl FilePlace {
-    /// Returns the file, if the variant has a file or gets one now. `bytes` are the bytes of the variant.
+    /// Returns the file, if the variant has a file or gets one now. `bytes` are the variant's bytes.
     pub(super) fn file(&self, bytes: &[u8]) -> Option<Arc<File>> {
         if bytes.len() < LEAST_BYTES {
             return None;

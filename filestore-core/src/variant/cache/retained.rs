@@ -68,7 +68,7 @@ impl RetainedCache {
         self.files.insert(key.file_id, entry);
     }
 
-    /// Removes the pixels of a file.
+    /// Removes a file's pixels.
     pub(super) fn remove_file(&self, file_id: FileId) {
         self.files.remove(&file_id);
     }

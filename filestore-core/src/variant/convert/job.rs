@@ -119,7 +119,7 @@ impl Job {
         }
     }
 
-    /// Returns the error of this run, with the command's stderr as its source.
+    /// Returns this run's error, with the command's stderr as its source.
     fn refused(&self, scratch: &Scratch, error: filestore_sandbox::Error, doing: &str) -> Error {
         let message = match error.kind() {
             Sandboxed::TooSlow => "the conversion takes too long",

@@ -66,9 +66,9 @@ pub(crate) struct Converters {
 /// Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Conversion {
-    /// The organization of the request.
+    /// The request's organization.
     pub(crate) organization: OrganizationId,
-    /// The digest of the blob.
+    /// The blob's digest.
     pub(crate) sha256: Sha256,
     /// The index of the converter in the configuration.
     pub(crate) converter: usize,

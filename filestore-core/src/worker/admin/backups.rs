@@ -43,15 +43,14 @@ impl Admin<'_> {
         self.store.inner().destinations.last_backups(&config.backup_destinations).await
     }
 
-    /// Forgets a destination that stood at `place`, or all of them, but not the one that stands there;
-    /// returns how many. Receipts of purges go on naming a destination that cannot be looked at, as it may have
-    /// the bytes, until it is forgotten: when its disk or bucket was destroyed, or nothing is left there.
+    /// Forgets a snapshot destination that used to be at `place`, or all of them except the destination that
+    /// is there now. Returns their number.
     ///
     /// Purge receipts name every destination that cannot be searched, because it might still contain the
     /// file. Forget a destination when its disk or bucket was destroyed or emptied.
     ///
-    /// Returns `NotFound` if there is no such destination, and `Conflict` for the current destination
-    /// now.
+    /// Returns `NotFound` if there is no such destination, and `Conflict` if `id` is the destination that is
+    /// there now.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {

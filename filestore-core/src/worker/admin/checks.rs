@@ -96,7 +96,7 @@ impl Admin<'_> {
         fsck::stop(self.store).await
     }
 
-    /// Tells the check of this process to stop, for example at the end of the process.
+    /// Tells this process's check to stop, for example when the process ends.
     pub fn fsck_stop_here(self) {
         fsck::stop_here(self.store);
     }

@@ -89,7 +89,7 @@ impl<'a> Admin<'a> {
     }
 
     /// Purges like [`purge_until`](Self::purge_until), for the files that the options select. For example, it
-    /// can purge files before the end of their grace period, or only the files of one organization.
+    /// can purge files before the end of their grace period, or only one organization's files.
     ///
     /// ```no_run
     /// use filestore_core::admin::{NoProgress, PurgeOptions, PurgeWhen};
@@ -169,7 +169,7 @@ impl<'a> Admin<'a> {
         self.store.inner().metadata.total().await
     }
 
-    /// Returns the engine of the records database, and the version of its schema.
+    /// Returns the records database's engine and schema version.
     pub fn schema(self) -> Schema {
         self.store.inner().metadata.schema()
     }

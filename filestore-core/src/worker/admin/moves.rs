@@ -55,7 +55,7 @@ impl Admin<'_> {
         sync::status(self.store).await
     }
 
-    /// Queues READY files of the organization that are not at its provider yet, because they are older than
+    /// Queues the organization's READY files that are not at its provider yet, because they are older than
     /// the binding. Returns `NoActiveBinding` without a binding. Queues no files if the binding names LOCAL.
     ///
     /// ```no_run
@@ -82,9 +82,8 @@ impl Admin<'_> {
         sync::retry(self.store, organization).await
     }
 
-    /// Counts the files that a migration of the organization to `to` would move, and moves none. Errors are
-    /// those of [`migrate`](Self::migrate). If the target does not accept files, the plan reports this
-    /// instead of an error.
+    /// Counts the files that [`migrate`](Self::migrate) would move to `to`. Moves nothing. Returns the same
+    /// errors as `migrate`. Exception: if the target does not accept files, the plan says so.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
@@ -185,7 +184,7 @@ impl Admin<'_> {
         migrate::stop(self.store, organization).await
     }
 
-    /// Tells all migrations of this process to stop, for example at the end of the process.
+    /// Tells this process's migrations to stop, for example when the process ends.
     pub fn migrate_stop_all(self) {
         migrate::stop_all(self.store);
     }

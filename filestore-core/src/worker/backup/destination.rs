@@ -1,6 +1,6 @@
 //! Destinations of snapshots.
 //!
-//! The store recognizes a destination by its marker after the first use. If the disk of a destination is not
+//! The store recognizes a destination by its marker after the first use. If a destination's disk is not
 //! mounted and the directory is empty, or if a provider is another bucket, no snapshots go there. The id
 //! distinguishes destinations in the same place.
 

@@ -39,7 +39,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Describes the content of a record.
+    /// Describes a record's content.
     pub(super) fn new(record: NamedBytes, vouched: Option<Stored>) -> Self {
         let expected = expected(record.sha256, record.size_bytes);
         Self { expected, sources: vec![record], records: 1, vouched }
@@ -126,7 +126,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// Brings the contents of a batch to the destination. Results have the order of the batch.
+    /// Brings the contents of a batch to the destination. Results have the batch's order.
     pub(super) async fn gather(self: Arc<Self>, batch: Vec<Content>) -> Result<Vec<Gathered>> {
         let mut gathered = Vec::with_capacity(batch.len());
         for Gathered { content, mut outcome } in self.gather_all(batch).await? {

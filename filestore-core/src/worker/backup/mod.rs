@@ -105,7 +105,7 @@ impl Backups {
         Self::opened(path.as_ref(), BackupDirectory::create).await
     }
 
-    /// Opens the snapshots at a provider. `Unusable` if the provider has no snapshots and never had any.
+    /// Opens the snapshots at a provider. `Unusable` if no backup was ever made to this provider.
     /// `ProviderUnavailable` if the provider does not answer.
     pub async fn at_provider(provider: &ProviderConfig) -> Result<Self> {
         let providers = ProviderRegistry::open(std::slice::from_ref(provider))?;

@@ -117,8 +117,8 @@ async fn reserve(
     }
 }
 
-/// Copies the database, which must be as it was written; returns also of which instant it is, and how many files
-/// there are.
+/// Copies the database, and checks that it is unchanged since the snapshot. Also returns the snapshot time
+/// and the number of files.
 async fn begin(
     destination: &dyn Destination,
     id: SnapshotId,

@@ -28,7 +28,7 @@ pub struct CopiedFiles {
     pub files: u64,
     /// The size of the moved files, in bytes.
     pub bytes: u64,
-    /// True if the data directory contains no more files of the store. Any number of servers can then start.
+    /// True if the data directory no longer contains files. Any number of servers can then start.
     pub is_complete: bool,
     /// The number of files that could not be moved, including damaged records. A later run tries again.
     pub failed: u64,

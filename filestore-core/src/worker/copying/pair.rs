@@ -1,4 +1,4 @@
-//! Two databases, the rows of one of which go to the other, and are compared.
+//! Two databases: copies the rows from one to the other, and compares them.
 
 use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, ErrorKind, Result};

@@ -44,7 +44,7 @@ pub struct CopiedRecords {
 /// twice: when it is copied and when it is compared.
 ///
 /// The schema must be new, or contain an unfinished copy of these records. The schema can also contain just
-/// the id of a store, without files, bindings, keys and other settings. A server that was started too early
+/// a store's id, without files, bindings, keys and other settings. A server that was started too early
 /// leaves such a schema. Records of a directory are copied only once. The directory is locked during the
 /// copy, so no other process can use it.
 ///

@@ -1,4 +1,4 @@
-//! Checks the bytes of a record: their presence, length and digest.
+//! Checks a record's bytes: their presence, length and digest.
 
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};

@@ -130,7 +130,7 @@ impl Check<'_> {
         Ok(verdicts.collect())
     }
 
-    /// Reports a fault in the bytes of a record, unless the record has changed in the meantime.
+    /// Reports a fault in a record's bytes, unless the record has changed in the meantime.
     async fn suspicion(&mut self, record: &FileRecord, verdict: Verdict) -> Result<()> {
         let holder = &record.blob.provider;
         let (kind, detail) = match verdict {
@@ -174,7 +174,7 @@ impl Check<'_> {
         outcome(moved.map(|place| Some(format!("moved to {}", place?))))
     }
 
-    /// Compares a record's location with the location of its provider.
+    /// Compares a record's location with its provider's location.
     async fn location(&mut self, record: &FileRecord) -> Result<()> {
         let (found, holder) = (record.state.location(), &record.blob.provider);
         let expected = self.inner().stores.location(holder);

@@ -9,7 +9,7 @@ use crate::metadata::DriftedTotal;
 const PAGE: usize = 100;
 
 impl Check<'_> {
-    /// Counts the files of each organization, from the position where the check stopped, and the files in
+    /// Counts each organization's files, from the position where the check stopped, and the files in
     /// each sync status.
     pub(super) async fn totals(&mut self) -> Result<()> {
         loop {

@@ -40,7 +40,7 @@ const PASSES: usize = 10;
 /// The pause in which the sync worker can finish its files.
 const BETWEEN_PASSES: Duration = Duration::from_millis(300);
 
-/// The options of a migration.
+/// The migration options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateOptions {
@@ -193,7 +193,7 @@ async fn migration_of(
     Err(Error::new(ErrorKind::Conflict, message).with_field("to").with_allowed([bound.as_str()]))
 }
 
-/// Returns the organization, as its files name it, and the provider of its binding.
+/// Returns the organization, as its files name it, and its binding's provider.
 pub(super) async fn bound(
     store: &FileStore,
     organization: OrganizationNumber,

@@ -297,7 +297,7 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
     workers
 }
 
-/// The running workers of a store. Keep this value: a drop stops the workers, each between two pieces of work, if
+/// A store's running workers. Keep this value: a drop stops the workers, each between two pieces of work, if
 /// those are short.
 ///
 /// ```no_run

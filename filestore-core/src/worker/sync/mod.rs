@@ -128,7 +128,7 @@ pub(super) async fn settle(
     Ok(settled)
 }
 
-/// Queues READY files of the organization that are not at its provider yet, because they are older than the
+/// Queues the organization's READY files that are not at its provider yet, because they are older than the
 /// binding. Returns `NoActiveBinding` without a binding. Queues no files if the binding names LOCAL.
 pub(crate) async fn enqueue(store: &FileStore, organization: OrganizationNumber) -> Result<u64> {
     let (organization, target) = migrate::bound(store, organization).await?;

@@ -46,7 +46,7 @@ async fn forget_idempotency(store: &FileStore) -> Result<()> {
     Ok(())
 }
 
-/// Renames blobs after a failed rename. The list keeps a key until the database tells the state of its blob.
+/// Renames blobs after a failed rename. The list keeps a key until the database tells its blob's state.
 async fn publish_again(store: &FileStore) -> Result<()> {
     let inner = store.inner();
     let waiting: Vec<_> = inner.uploads.publishing.failed.lock().iter().cloned().collect();

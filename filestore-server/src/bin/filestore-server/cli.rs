@@ -31,47 +31,49 @@ const STOP_EXTRA: Duration = Duration::from_secs(3);
 /// The maximum wait for blocking work when the runtime ends.
 pub(crate) const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
-/// Serves files over HTTP: uploads, batches, gallery variants, soft purge.
+/// Serve files over HTTP: uploads, thumbnails, signed URLs, undoable deletes
 ///
-/// With no argument at all it listens on 127.0.0.1:8080 and keeps everything (SQLite, files, cached
-/// variants) under ./filestore-data. A flag beats its environment variable, which beats the
-/// configuration file.
+/// Without arguments, the server listens on 127.0.0.1:8080 and stores everything below
+/// ./filestore-data: the records in SQLite, the files, and the cached thumbnails.
+///
+/// A flag overrides its environment variable, the variable overrides the file, and the file
+/// overrides the default.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 pub(crate) struct Args {
-    /// The address to listen on; port 0 takes any free port
+    /// Address [default: 127.0.0.1:8080]. Port 0 means any free port
     #[arg(long, env = "FILESTORE_LISTEN", value_name = "IP:PORT")]
     listen: Option<SocketAddr>,
 
-    /// The data directory, made if it is not there; one process at a time
+    /// Data directory [default: ./filestore-data]. Created if missing, for one process at a time
     #[arg(long, env = "FILESTORE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
-    /// A TOML file with the configuration
+    /// Configuration file (TOML)
     #[arg(long, env = "FILESTORE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// The URL under which a proxy publishes the server; it may have a path
+    /// URL at which a proxy publishes the server. Can have a path
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
-    /// The SHA-256 of the first key's text, where no command line can make that key
+    /// SHA-256 of the first key, if you cannot run a command to create the key
     #[arg(long, env = "FILESTORE_FIRST_KEY_HASH", value_name = "HEX", hide = true)]
     first_key_hash: Option<KeyDigest>,
 
-    /// Be reached by others without keys, at the address or the public URL
+    /// Accept requests from other machines without keys
     #[arg(long)]
     insecure_no_auth: bool,
 
-    /// Check the configuration, say what is wrong with it, and end
+    /// Check flags and configuration, and exit with the code of a start
     #[arg(long)]
     check_config: bool,
 
-    /// Print the configuration with all defaults as TOML, secrets as ***, and end
+    /// Print the configuration with all defaults as TOML, with *** for secrets
     #[arg(long, conflicts_with = "check_config")]
     print_config: bool,
 
-    /// How log lines on stderr look; FILESTORE_LOG or RUST_LOG choose which (such as debug)
+    /// Log format. Logs go to stderr. Filter with FILESTORE_LOG or RUST_LOG, for example debug
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
 }
@@ -79,9 +81,9 @@ pub(crate) struct Args {
 /// Formats of log lines.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// One line of text for each event
     Text,
-    /// One JSON object per line.
+    /// One JSON object for each event
     Json,
 }
 
@@ -197,7 +199,7 @@ fn tell_of_start(server: &Server, config: Option<&Path>, data_dir: &Path) {
     );
 }
 
-/// Reads the configuration again and takes it into use. One that cannot be used changes nothing.
+/// Reads the configuration again and applies it. An invalid configuration changes nothing.
 async fn reload(server: &mut Server, args: &Args) {
     let reloaded = match args.to_config() {
         Ok(config) => server.reload(config).await,

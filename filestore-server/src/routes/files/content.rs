@@ -110,7 +110,7 @@ fn redirect(call: &Call, url: &str) -> Result<Response, Failure> {
     Ok(response)
 }
 
-/// A request for the bytes of one record.
+/// A request for one record's bytes.
 struct ContentRequest<'a> {
     call: &'a Call,
     record: &'a FileRecord,

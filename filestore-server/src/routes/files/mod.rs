@@ -1,4 +1,4 @@
-//! Records: list, info and restore.
+//! Routes below `/files`. This file has list, info and the restore of one file.
 
 pub(super) mod variant;
 pub(super) mod content;

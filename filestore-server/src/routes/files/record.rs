@@ -7,8 +7,9 @@ use warp::reply::Response;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 
-/// Converts records for a reply, with at most one question about bindings for all of them. If the bindings cannot
-/// be read, the reply does not say which files await their copies: what it is about is done already.
+/// Converts records for a reply, with at most one query of bindings for all of them. If the bindings are
+/// unreadable, the reply does not tell which files wait for a copy, because the request has already
+/// succeeded.
 pub(super) async fn converted(call: &Call, records: &[FileRecord]) -> Vec<api::FileRecord> {
     let config = call.store().config();
     let mut shown: Vec<_> =

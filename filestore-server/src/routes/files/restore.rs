@@ -18,7 +18,7 @@ pub(crate) fn routes() -> Route {
     warp::path!("files" / "restore").and(post(many)).boxed()
 }
 
-/// Answers POST on `/files/restore`: a result for each id, whatever becomes of the others.
+/// Answers POST on `/files/restore` with an independent result for each id.
 async fn many(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let asked = Asked::parse(&read_json(&call, body).await?, MAX_RESTORED_AT_ONCE)?;
     let scope = call.recheck().await?;

@@ -154,7 +154,7 @@ async fn picture(
     Ok(Some(described(response, mime, length, values)))
 }
 
-/// Adds the headers of a picture.
+/// Adds a picture's headers.
 fn described(
     mut response: Response,
     mime: &'static str,

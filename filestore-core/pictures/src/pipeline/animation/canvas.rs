@@ -66,12 +66,12 @@ impl Canvas {
         &self.pixels
     }
 
-    /// Gives out what a viewer shows now.
+    /// Returns the visible pixels.
     pub(super) fn into_pixels(self) -> Pixels {
         self.pixels
     }
 
-    /// Ends the frame before, and begins one that covers `frame`. What is outside the canvas is not
+    /// Ends the previous frame, and begins a frame that covers `frame`. Parts outside the canvas are not
     /// drawn.
     pub(super) fn begin(&mut self, frame: Rectangle, disposal: Disposal) {
         match self.ending.take() {

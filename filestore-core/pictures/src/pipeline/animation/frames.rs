@@ -51,8 +51,8 @@ pub(super) fn to_grey(mut pixels: Pixels) -> Pixels {
     pixels
 }
 
-/// Returns the time for which a frame is really shown: whole milliseconds, what is left of one cut off, as
-/// browsers count.
+/// Returns the time for which browsers show a frame: whole milliseconds, rounded down, and longer for a frame
+/// that is too fast.
 pub(super) fn shown_for(wanted: Duration) -> Duration {
     let millis = u64::try_from(wanted.as_millis()).unwrap_or(u64::MAX);
     let whole = Duration::from_millis(millis);

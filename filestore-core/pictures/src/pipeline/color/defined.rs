@@ -136,9 +136,9 @@ impl Transfer {
 }
 
 impl Defined {
-    /// Returns what four code points say (PNG, chunk cICP): primaries, transfer, matrix, and if samples use
-    /// their full range. `None` for samples other than RGB in full range, and for numbers that browsers ignore.
-    /// The next colour source of the file counts then.
+    /// Interprets four code points (PNG, chunk cICP): primaries, transfer, matrix, and full range. `None` for
+    /// samples other than RGB in full range, and for numbers that browsers ignore. The next colour source of
+    /// the file counts then.
     pub(crate) fn of_code_points(
         (primaries, transfer): (u8, u8),
         matrix: u8,
@@ -219,7 +219,7 @@ fn hlg(sample: f64) -> f64 {
     if sample <= 0.5 { sample * sample / 3.0 } else { (((sample - c) / a).exp() + b) / 12.0 }
 }
 
-/// Returns the sample of sRGB for light, cut to what there is.
+/// Returns the sRGB sample for light, limited to the range.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut to the table")]
 fn encoded(light: f64) -> u8 {
     static SAMPLES: OnceLock<Vec<u8>> = OnceLock::new();

@@ -63,7 +63,7 @@ struct OfProfile {
 }
 
 impl ToSrgb {
-    /// Prepares what [`to_srgb`] does to pictures of `layout`.
+    /// Prepares the conversion in [`to_srgb`] for pictures of `layout`.
     pub(crate) fn new(layout: Layout, profile: Option<&Profile>) -> Self {
         let profile = match profile {
             // The profile is untrusted, and a library that stumbles over it must not take the picture

@@ -1,8 +1,8 @@
-//! BMP, decoded by our own code.
+//! BMP with our own decoder.
 //!
-//! `info` reads the headers, `masks` takes colours out of packed pixels, and `runs` decodes run lengths. Rows
-//! that are stored as they are need only a block of the file at once. Only a picture with alpha, whose alpha
-//! may turn out to mean nothing, is decoded as a whole.
+//! `info` reads the headers, `masks` extracts colours from packed pixels, and `runs` decodes run lengths.
+//! Uncompressed rows need only a block of the file at a time. Exception: a picture with alpha is decoded as a
+//! whole, because its alpha might turn out to have no meaning.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ mod runs;
 use info::{Info, Stored};
 use masks::Masks;
 
-/// The bytes of rows that are read at once.
+/// The bytes of rows in one read.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Decodes the picture as [`decode`](super::decode) says.
+/// Decodes the picture, see [`decode`](super::decode).
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -57,21 +57,21 @@ pub(super) fn decode(
     Ok(Decoded { came, ..Decoded::of_rows(reduced, profile)? })
 }
 
-/// Rows that are stored as they are.
+/// Rows without compression.
 struct StoredRows<'a> {
     image: &'a ImageFile<'a>,
     info: &'a Info,
-    /// Bytes of a row in the file: rows begin at multiples of four.
+    /// Bytes of a row in the file. Rows begin at multiples of four.
     stride: usize,
-    /// The rows, from the top, that came.
+    /// The rows that arrived, counted from the top.
     came: Range<u32>,
 }
 
 impl<'a> StoredRows<'a> {
-    /// Fails if not a row came.
+    /// Fails if no row arrived.
     fn of(image: &'a ImageFile<'a>, info: &'a Info) -> Result<Self> {
         let stride = (info.width * info.bits).div_ceil(32) * 4;
-        // The last row may end where its pixels do.
+        // The last row can end after its last pixel.
         let unpadded = (info.width * info.bits).div_ceil(8);
         let bytes = image.len().saturating_sub(info.pixels_at);
         let padding = (stride - unpadded) as u64;
@@ -97,8 +97,8 @@ impl<'a> StoredRows<'a> {
         }
     }
 
-    /// Gives the pixels of each row to `taken`, from the top on, until that returns false. Rows that did not
-    /// come repeat the nearest.
+    /// Gives the pixels of each row to `taken`, from top to bottom, until `taken` returns false. Missing rows
+    /// repeat the nearest row.
     fn each(&self, mut taken: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let height = u32::try_from(self.info.height).unwrap_or(u32::MAX);
         let mut pixels = Vec::new();
@@ -127,7 +127,8 @@ impl<'a> StoredRows<'a> {
         Ok(())
     }
 
-    /// Reads the stored rows of a block, in the order of the file; the padding of the last may be missing.
+    /// Reads the stored rows of a block, in the file's order. The padding of the last row can be
+    /// missing.
     fn block(&self, rows: &Range<u32>, height: u32) -> Result<Vec<u8>> {
         let first = if self.info.is_top_down { rows.start } else { height - rows.end };
         let at = self.info.pixels_at + u64::from(first) * self.stride as u64;
@@ -137,8 +138,8 @@ impl<'a> StoredRows<'a> {
         Ok(stored)
     }
 
-    /// Makes pixels of all rows. Alpha that is 0 everywhere is none, as browsers take it: many programs leave
-    /// it so.
+    /// Makes pixels of all rows. If alpha is 0 everywhere, the picture is opaque, as in browsers, because
+    /// many programs write no alpha.
     fn whole(&self) -> Result<Pixels> {
         let (width, height) = (self.info.width, self.info.height);
         let mut data = Vec::with_capacity(4 * width * height);
@@ -176,7 +177,7 @@ impl Stored {
     }
 }
 
-/// Looks a colour up. One that the palette has not is black.
+/// Looks up a colour. If the palette lacks it, the colour is black.
 fn color(palette: &[[u8; 3]], index: u8) -> [u8; 3] {
     palette.get(usize::from(index)).copied().unwrap_or_default()
 }

@@ -14,10 +14,10 @@ use crate::pipeline::header::Header;
 use crate::pipeline::image_file::ImageFile;
 use crate::pixels::{Layout, Pixels};
 
-/// Bytes of a pixel.
+/// Bytes for each pixel.
 const CHANNELS: usize = 4;
 
-/// The most bytes of a file's XMP, or of its profile: beyond those that programs write.
+/// The maximum size of the XMP or the profile in a file, in bytes. Programs write less.
 const METADATA_BYTES: NonZeroU64 = NonZeroU64::new(2 * MAX_PROFILE_BYTES as u64).expect("not 0");
 
 /// The first row of each pass of an interlaced frame, and the distance of the next (GIF89a,
@@ -34,8 +34,8 @@ type Reader<R> = gif::Decoder<R>;
 /// Colours by index, with their alpha.
 pub(crate) type Colors = [[u8; CHANNELS]; 256];
 
-/// Returns the colours of a frame. An index that no table has is opaque black, as browsers show it, and
-/// so is every index of a file without any table.
+/// Returns a frame's colours. As in browsers, an index without an entry is opaque black, and so is every
+/// index of a file without a table.
 pub(crate) fn colors(transparent: Option<u8>, palette: &[u8]) -> Colors {
     let mut colors = [[0, 0, 0, 255]; 256];
     for (color, [red, green, blue]) in colors.iter_mut().zip(palette.as_chunks().0) {
@@ -47,25 +47,25 @@ pub(crate) fn colors(transparent: Option<u8>, palette: &[u8]) -> Colors {
     colors
 }
 
-/// Returns the colours of a frame that was read by `reader`.
+/// Returns the colours of the frame that `reader` has read.
 pub(crate) fn colors_of<R: Read>(reader: &Reader<R>, frame: &Frame<'_>) -> Colors {
     let palette = frame.palette.as_deref().or(reader.global_palette());
     colors(frame.transparent, palette.unwrap_or_default())
 }
 
-/// Returns the options of a decoder whose frames are read row by row. Pixels are the caller's to bound; what the
-/// decoder keeps is XMP and a colour profile, which a file may make as long as itself.
+/// Returns the options of a decoder that reads frames row by row. The caller limits the pixels. The decoder
+/// keeps XMP and a colour profile, and a file can make these as long as the file itself.
 pub(crate) fn options() -> DecodeOptions {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::Indexed);
     options.set_memory_limit(MemoryLimit::Bytes(METADATA_BYTES));
-    // Browsers pass over them.
+    // Browsers skip them.
     options.allow_unknown_blocks(true);
     options
 }
 
-/// Opens the file. One without a shared colour table has one of two black colours: the crate refuses frames
-/// that have no table at all.
+/// Opens the file. A file without a shared colour table gets a table with two black colours, because the
+/// crate refuses frames without any table.
 pub(crate) fn reader<'a>(image: &'a ImageFile<'_>) -> io::Result<impl Read + use<'a>> {
     const SCREEN_BYTES: usize = 13;
     const FLAGS_AT: usize = 10;
@@ -82,8 +82,8 @@ pub(crate) fn reader<'a>(image: &'a ImageFile<'_>) -> io::Result<impl Read + use
     Ok(Cursor::new(start).chain(file))
 }
 
-/// Reads the next indexes of a frame. Returns the number of those that came, and false if the data of the
-/// frame ends before the row is full.
+/// Reads the next indexes of a frame. Returns the number of indexes that arrived. Also returns false if the
+/// data of the frame ends before the row is full.
 pub(crate) fn fill<R: Read>(
     reader: &mut Reader<R>,
     row: &mut [u8],
@@ -99,7 +99,7 @@ pub(crate) fn fill<R: Read>(
     (came, Ok(true))
 }
 
-/// Decodes the picture as [`decode`](super::decode) says.
+/// Decodes the picture, see [`decode`](super::decode).
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -109,7 +109,7 @@ pub(super) fn decode(
     usual_or(image, usual, || decode_whole(image, header))
 }
 
-/// Decodes a frame to pixels, or what came of one that is cut or damaged.
+/// Decodes a frame to pixels. For a cut or damaged frame, decodes the part that arrived.
 fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
     let file = reader(image).map_err(|error| image.explain(error))?;
     let mut reader = options().read_info(file).map_err(|error| explain(image, error))?;
@@ -127,15 +127,15 @@ fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
     Ok(Decoded::whole(screen.pixels, icc(reader.icc_profile().map(<[u8]>::to_vec))))
 }
 
-/// The screen with a frame that is drawn on it. The parts of the frame outside are left out.
+/// The screen with a frame drawn on it. Parts of the frame outside the screen are left out.
 struct Screen {
     pixels: Pixels,
     left: usize,
     top: usize,
-    /// Indexes of a row of the frame.
+    /// The indexes of one row of the frame.
     row: Vec<u8>,
     height: usize,
-    /// True once a pixel came.
+    /// True if a pixel has arrived.
     shows: bool,
 }
 
@@ -148,7 +148,7 @@ impl Screen {
             left: frame.left.into(),
             top: frame.top.into(),
             row: vec![0; frame.width.into()],
-            // A row of no pixels cannot be read.
+            // The crate cannot read a row without pixels.
             height: if frame.width == 0 { 0 } else { frame.height.into() },
             shows: false,
         }
@@ -163,8 +163,8 @@ impl Screen {
         (0..self.height).try_for_each(|y| self.read(reader, colors, y))
     }
 
-    /// Reads the rows of the frame in four passes. On an error, rows that did not come repeat the one above
-    /// them, as browsers show a frame that is still being sent.
+    /// Reads the rows of the frame in four passes. After an error, missing rows repeat the row above, as in
+    /// browsers during a transfer.
     fn interlaced<R: Read>(
         &mut self,
         reader: &mut Reader<R>,

@@ -9,7 +9,7 @@ use crate::pipeline::header::{Header, JpegHeader};
 use crate::pipeline::image_file::ImageFile;
 use crate::pixels::Picture;
 
-/// Decodes the picture as [`decode`](super::decode) says.
+/// Decodes the picture, see [`decode`](super::decode).
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,

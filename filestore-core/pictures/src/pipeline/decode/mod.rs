@@ -5,7 +5,7 @@
 //! extent of the reduced picture. Rounding in a scaled decode therefore does not shift the result.
 //!
 //! The decoders are called without `image`, because `image` hides necessary details: four inks as stored,
-//! text chunks, and the length of a deflated profile. BMP uses `image`.
+//! text chunks, and the length of a deflated profile.
 //!
 //! If a file ends early or is damaged, the rows before that are shown, like in browsers. A failed read is
 //! different: the read error is the result, even if the decoder returned a picture.
@@ -37,40 +37,40 @@ pub(crate) use gif::{
 };
 pub(crate) use png::{open as open_png, profile as png_profile};
 
-/// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
+/// The maximum size of a colour profile, in bytes. Real profiles end at 3 MiB.
 pub(crate) const MAX_PROFILE_BYTES: usize = 4 << 20;
 
-/// A decoded picture, not yet turned upright.
+/// A decoded picture, before its rotation.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) picture: Picture,
-    /// The words of the file on its colours.
+    /// The colour profile, if the file has one.
     pub(crate) profile: Option<Profile>,
-    /// The rows that came, if some are missing; those repeat their nearest.
+    /// The rows that arrived, if some are missing. Missing rows repeat the nearest row.
     pub(crate) came: Option<Range<u32>>,
 }
 
 impl Decoded {
-    /// Wraps a picture decoded whole.
+    /// Wraps a picture that was decoded as a whole.
     fn whole(pixels: Pixels, profile: Option<Profile>) -> Self {
         Self { picture: Picture::Whole(pixels), profile, came: None }
     }
 
-    /// Wraps the picture that `rows` make. Fails if some of them are missing.
+    /// Wraps the picture of `rows`. Fails if rows are missing.
     fn of_rows(rows: Rows, profile: Option<Profile>) -> Result<Self> {
         let picture = rows.finish().ok_or_else(|| corrupt("rows are missing"))?;
         Ok(Self { picture, profile, came: None })
     }
 }
 
-/// Takes an embedded ICC profile. One over the limit is left out.
+/// Reads an embedded ICC profile. Ignores a profile that is larger than the limit.
 pub(crate) fn icc(bytes: Option<Vec<u8>>) -> Option<Profile> {
     let bytes = bytes.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
     bytes.map(Profile::Icc)
 }
 
-/// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` are the
-/// parts and sizes needed of it, in stored axes: one decode serves them all.
+/// Decodes the picture that `header` describes. The size has passed the limits. `wanted` contains the
+/// required parts and sizes, in stored axes. A single decode serves all of them.
 pub(crate) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -87,16 +87,17 @@ pub(crate) fn decode(
         }
         _ => decode_or_what_came(image, header, wanted, spare),
     };
-    // Some decoders take an error of their reader for the end of the file.
+    // Some decoders treat an error of their reader as the end of the file.
     image.outside_failure().map_or(decoded, Err)
 }
 
-/// Decodes with a decoder of ours: one that stumbles over a damaged file costs that file alone.
+/// Decodes with our own JPEG or WebP decoder. A panic makes only this file corrupt.
 fn or_corrupt(decode: impl FnOnce() -> Result<Decoded>) -> Result<Decoded> {
     guarded(decode).unwrap_or_else(|panic| Err(corrupt(panic)))
 }
 
-/// Decodes with the decoders of others. Of a damaged picture, returns what came.
+/// Decodes formats that can panic or fail in a third-party decoder, and also BMP and TIFF. For a damaged
+/// picture, returns the part that arrived.
 fn decode_or_what_came(
     image: &ImageFile<'_>,
     header: &Header,
@@ -119,8 +120,8 @@ fn decode_or_what_came(
     }
 }
 
-/// Returns what a decoder of usual files made, or else what `whole` makes, which decodes the others as
-/// well; unless it was the disk or the deadline that failed.
+/// Returns the result of a decoder for usual files. Without a result, calls `whole`, which decodes all files.
+/// Exception: if the disk or the deadline failed, returns this error.
 fn usual_or(
     image: &ImageFile<'_>,
     usual: Option<Decoded>,
@@ -148,7 +149,7 @@ fn decode_undamaged(
     }
 }
 
-/// Fails unless the decoder sees the size that passed the limits.
+/// Fails if the decoder sees another size than the size that passed the limits.
 fn check_same_size(header: &Header, width: usize, height: usize) -> Result<()> {
     if (width, height) == (header.stored.width as usize, header.stored.height as usize) {
         return Ok(());

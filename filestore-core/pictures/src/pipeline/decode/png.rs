@@ -26,14 +26,14 @@ use crate::pipeline::spare::{Spare, Step, Stream};
 use crate::pixels::{Layout, Pixels};
 use crate::png::{Broken, Palette, Shape, Unfilter, stored_rows};
 
-/// The bytes that the decoder may hold besides rows: an inflated profile and the chunk it came in.
+/// The maximum memory of the decoder without rows, in bytes: an inflated profile and its chunk.
 const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
 
-/// The rows that one row of the first pass of an interlaced picture stands for.
+/// The rows that one row of the first pass of an interlaced picture represents.
 const FIRST_PASS: u32 = 8;
 
-/// Decodes the picture as [`decode`](super::decode) says. Rows are reduced as they come, but those of
-/// an interlaced picture, which come in seven passes.
+/// Decodes the picture, see [`decode`](super::decode). Rows are reduced while they arrive. Exception: an
+/// interlaced picture, because its rows arrive in seven passes.
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -73,14 +73,14 @@ pub(super) fn decode(
     })
 }
 
-/// Decodes the first frame of an animation whose default picture is none of its frames, as browsers show
-/// it. Of one whose frame did not come, that picture is shown.
+/// Decodes the first frame of an animation with a separate default picture, as browsers show it. If the frame
+/// is missing, decodes the default picture.
 fn first_frame(image: &ImageFile<'_>, header: &Header, png: PngHeader) -> Result<Decoded> {
     let (pixels, profile) = animation::first_png_frame(image, header, png)?;
     Ok(Decoded::whole(pixels, profile))
 }
 
-/// Decodes the rows with the png crate, up to the last one that shows.
+/// Decodes the rows with the png crate, up to the last visible row.
 fn by_the_crate<R: BufRead + Seek>(
     image: &ImageFile<'_>,
     mut reader: Reader<R>,
@@ -96,19 +96,19 @@ fn by_the_crate<R: BufRead + Seek>(
         read.ok_or_else(|| corrupt("a row is missing"))?;
         reduced.push(&row).map_err(corrupt)
     });
-    // Also after an error: what the other thread holds is gone then.
+    // Also after an error, because the data of the other thread is then gone.
     let reduced = reduced.finish().map_err(corrupt);
     outcome.and(reduced)
 }
 
-/// A picture whose rows are decoded by ourselves.
+/// A picture whose rows our own code decodes.
 struct Usual {
     shape: Shape,
     palette: Option<Palette>,
 }
 
 impl Usual {
-    /// Returns `None` if the samples are of another kind, or the rows too long.
+    /// Returns `None` for other kinds of samples, and for rows that are too long.
     fn of(info: &Info<'_>, layout: Layout) -> Option<Self> {
         let transparency = info.trns.as_deref();
         let palette = match (info.color_type, &info.palette) {
@@ -116,7 +116,7 @@ impl Usual {
                 Some(Palette::new(colors, transparency))
             }
             (ColorType::Indexed, _) => return None,
-            // One colour is transparent: the png crate makes alpha of it.
+            // One colour is transparent. The png crate turns it into alpha.
             _ if transparency.is_some() => return None,
             _ => None,
         };
@@ -126,11 +126,11 @@ impl Usual {
         is_usual.then_some(Self { shape, palette })
     }
 
-    /// Decodes the `rows` that are needed; `None` if anything is wrong.
+    /// Decodes the required `rows`. `None` if the file is damaged.
     fn decode(self, image: &ImageFile<'_>, rows: Rows, spare: &dyn Spare) -> Option<Rows> {
         let Self { shape, palette } = self;
         let needed = rows.needed();
-        // Of the pixels, as they are the work, not of the samples that name their colours.
+        // Counts pixels, because they are the work. A palette has fewer samples.
         let bytes = rows.row_bytes() as u64 * u64::from(needed);
         let pixels = if palette.is_some() { vec![0; rows.row_bytes()] } else { Vec::new() };
         let reducing = Reducing { unfilter: Unfilter::new(shape), palette, pixels, rows };
@@ -138,17 +138,17 @@ impl Usual {
         let mut reduced = Stream::start(reducing, bytes, spare);
         let taken = |stored: &[u8]| reduced.push(stored);
         let outcome = stored_rows(image.reader(), shape, needed as usize, taken);
-        // Also after an error: what the other thread holds is gone then.
+        // Also after an error, because the data of the other thread is then gone.
         let reduced = reduced.finish();
         outcome.and(reduced).ok().map(|reducing| reducing.rows)
     }
 }
 
-/// The way of stored rows into the picture.
+/// Turns stored rows into rows of the picture.
 struct Reducing {
     unfilter: Unfilter,
     palette: Option<Palette>,
-    /// The colours of a row, where a palette has them.
+    /// The colours of a row, for a picture with a palette.
     pixels: Vec<u8>,
     rows: Rows,
 }
@@ -166,8 +166,7 @@ impl Step for Reducing {
     }
 }
 
-/// Decodes the rows that come before the damage in a file, or before its end; `None` if there are
-/// none.
+/// Decodes the rows before the damage or the end of the file. `None` if there are no such rows.
 pub(super) fn decode_what_came(
     image: &ImageFile<'_>,
     header: &Header,
@@ -189,15 +188,15 @@ pub(super) fn decode_what_came(
     Ok(Some(Decoded { came, ..Decoded::whole(pixels, profile(reader.info())) }))
 }
 
-/// Reads rows until there are no more, and returns the number of those that show something. Pixels
-/// of an interlaced picture are as large as those of their pass.
+/// Reads rows until the data ends. Returns the number of visible rows. In an interlaced picture, pixels are
+/// as large as the pixels of their pass.
 fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
     let channels = pixels.layout.channels();
     let bits = u8::try_from(8 * channels).expect("at most four channels");
     let stride = pixels.width as usize * channels;
     let mut came = 0u32;
 
-    // An error is the end of what came.
+    // An error ends the part that arrived.
     while let Ok(Some(row)) = reader.next_interlaced_row() {
         match row.interlace() {
             InterlaceInfo::Null(_) => {
@@ -221,7 +220,7 @@ use hiding::Hiding;
 type Opened<R> = (Reader<R>, Pixels);
 type Started<R> = (Reader<R>, Layout);
 
-/// Opens the file, with room for the pixels of its canvas.
+/// Opens the file, with memory for the pixels of its canvas.
 pub(crate) fn open<'a>(
     image: &'a ImageFile<'_>,
     header: &Header,
@@ -231,7 +230,7 @@ pub(crate) fn open<'a>(
     Ok((reader, blank(header, layout)))
 }
 
-/// Reads up to the first row, of 8 bits each sample.
+/// Reads up to the first row, with 8 bits for each sample.
 fn start<'a>(
     image: &'a ImageFile<'_>,
     header: &Header,
@@ -266,16 +265,15 @@ fn start_with<'a>(
     Ok((reader, layout))
 }
 
-/// Makes room for the whole picture.
+/// Allocates memory for the whole picture.
 fn blank(header: &Header, layout: Layout) -> Pixels {
     let Dimensions { width, height } = header.stored;
     let data = vec![0; width as usize * height as usize * layout.channels()];
     Pixels { layout, width, height, data }
 }
 
-/// Returns the words of a file on its colours, in the order in which they count (W3C PNG third edition,
-/// section 4.3): code points that can be shown, then an ICC profile, then sRGB, then gamma and
-/// chromaticities.
+/// Returns the colour information of a file. The first of these has priority (W3C PNG third edition, section
+/// 4.3): supported code points, an ICC profile, sRGB, gamma with chromaticities.
 pub(crate) fn profile(info: &Info<'_>) -> Option<Profile> {
     let points = info.coding_independent_code_points.as_ref().and_then(|points| {
         Defined::of_code_points(
@@ -305,10 +303,10 @@ pub(crate) fn profile(info: &Info<'_>) -> Option<Profile> {
     Some(Profile::Defined(Defined { transfer, primaries }))
 }
 
-/// Returns what a gamma means, given in parts of 100,000. One next to 1/2.2 is what programs write for
-/// sRGB, and 0 means nothing.
+/// Interprets a gamma, given in parts of 100,000. Programs write a value close to 1/2.2 for sRGB, and 0 has
+/// no meaning.
 fn transfer(gamma: u32) -> Transfer {
-    // As far off as libpng takes for no difference.
+    // The difference that libpng ignores.
     const LIKE_SRGB: std::ops::RangeInclusive<u32> = 43_182..=47_727;
     if gamma == 0 || LIKE_SRGB.contains(&gamma) {
         return Transfer::Srgb;

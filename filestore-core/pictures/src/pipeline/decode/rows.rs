@@ -13,12 +13,12 @@ use crate::pipeline::plan::ENOUGH;
 use crate::pipeline::spare::Step;
 use crate::pixels::{Layout, Picture, Pixels, Reduced};
 
-/// The pixels of the target around a crop that the resize looks at (Lanczos3).
+/// The pixels of the target around a crop that the resize reads (Lanczos3).
 const MARGIN: u32 = 3;
-/// The longest side of a square, in pixels: sums of so many rows fit into 16 bits.
+/// The longest side of a square, in pixels. The sums of this many rows fit into 16 bits.
 const MOST: u32 = 128;
 
-/// The stored pixels of one axis that are wanted, cut into squares.
+/// The required stored pixels of one axis, divided into squares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     first: u32,
@@ -26,15 +26,15 @@ struct Span {
     squares: u32,
 }
 
-/// The rows of a picture that is decoded from top to bottom.
+/// The rows of a picture, decoded from top to bottom.
 pub(super) struct Rows {
     stored: Dimensions,
     layout: Layout,
-    /// The pixels that a square has on each side; 1 for the whole picture in its stored size.
+    /// The side of a square, in pixels. 1 means the whole picture in its stored size.
     side: u32,
     columns: Span,
     rows: Span,
-    /// The stored row that comes next, and the row of squares that it belongs to.
+    /// The next stored row, and its row of squares.
     next: u32,
     square: u32,
     /// The columns of each square.
@@ -43,7 +43,7 @@ pub(super) struct Rows {
     data: Vec<u8>,
 }
 
-/// The sums of each channel over the rows of the squares under way.
+/// The sums of each channel over the rows of the current squares.
 enum Sums {
     Opaque(Vec<u16>),
     /// Colours are multiplied by the alpha of their pixels.
@@ -51,10 +51,10 @@ enum Sums {
 }
 
 impl Rows {
-    /// Expects the rows of a picture of size `stored`, to serve all the `wanted`.
+    /// Expects the rows of a picture of size `stored`. One pass serves all `wanted`.
     pub(super) fn new(stored: Dimensions, layout: Layout, wanted: &[Geometry]) -> Self {
         let side = side(wanted);
-        // What is not reduced is kept whole: later requests for other parts are served from it.
+        // Without a reduction, all rows are kept, so that later requests for other parts can use them.
         let served = if side == 1 { &[] } else { wanted };
         let columns = served.iter().map(|g| (g.crop.left, g.crop.width, g.target.width));
         let rows = served.iter().map(|g| (g.crop.top, g.crop.height, g.target.height));
@@ -77,27 +77,27 @@ impl Rows {
         self.stored.width as usize * self.layout.channels()
     }
 
-    /// Counts the rows that must come, from the first one on.
+    /// Counts the rows that must arrive, from the first row.
     pub(super) fn needed(&self) -> u32 {
         self.rows.first + self.rows.length
     }
 
-    /// Returns true if the next row shows in what is wanted.
+    /// Returns true if the next row is visible in a result.
     pub(super) fn wants_next(&self) -> bool {
         self.next >= self.rows.first && !self.is_complete()
     }
 
-    /// Returns true once all rows have come that show: the others need not be decoded.
+    /// Returns true if all visible rows have arrived. The other rows need no decoding.
     pub(super) fn is_complete(&self) -> bool {
         self.next >= self.needed()
     }
 
-    /// Passes over the next row.
+    /// Skips the next row.
     pub(super) fn skip(&mut self) {
         self.next += 1;
     }
 
-    /// Takes the next row, of all its pixels.
+    /// Takes the next row with all its pixels.
     pub(super) fn push(&mut self, row: &[u8]) {
         if self.wants_next() {
             let channels = self.layout.channels();
@@ -137,7 +137,7 @@ impl Rows {
         }
     }
 
-    /// Returns the picture; `None` if rows are missing that show.
+    /// Returns the picture. `None` if visible rows are missing.
     pub(super) fn finish(self) -> Option<Picture> {
         if !self.is_complete() {
             return None;
@@ -170,7 +170,7 @@ impl Step for Rows {
 }
 
 impl Span {
-    /// Returns the pixels that lie before a square.
+    /// Returns the pixels before a square.
     fn edge(self, square: u32) -> u32 {
         let before = u64::from(square) * u64::from(self.length) / u64::from(self.squares.max(1));
         u32::try_from(before).unwrap_or(self.length)
@@ -187,7 +187,7 @@ impl Span {
     }
 }
 
-/// Finds the largest squares whose means are enough for all the `wanted`.
+/// Finds the largest squares whose means suffice for all `wanted`.
 fn side(wanted: &[Geometry]) -> u32 {
     let sides = wanted.iter().flat_map(|Geometry { crop, target }| {
         [(crop.width, target.width), (crop.height, target.height)]
@@ -196,8 +196,8 @@ fn side(wanted: &[Geometry]) -> u32 {
     most.unwrap_or(1).clamp(1, MOST)
 }
 
-/// Returns the stored pixels that show one of the crops with their margins; each crop is given as
-/// start, length and the length it becomes. Squares are `side` pixels long, or one shorter.
+/// Returns the stored pixels that the crops and their margins need. Each crop is given as start, length and
+/// target length. Squares are `side` pixels long, or one pixel shorter.
 fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32, side: u32) -> Span {
     let grown = crops.map(|(start, length, target)| {
         let margin = MARGIN * length.div_ceil(target.max(1));
@@ -208,7 +208,7 @@ fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32, side: u32) -> 
     Span { first, length, squares: length.div_ceil(side) }
 }
 
-/// A division by the pixels of a square, rounded to the nearest.
+/// A division by a square's pixels, rounded.
 #[derive(Clone, Copy)]
 struct Mean {
     /// 2³² divided by the pixels, rounded down.
@@ -227,8 +227,7 @@ impl Mean {
     }
 }
 
-/// Appends the means of squares, which have these `widths` and whose `rows` are summed up, and clears the
-/// sums.
+/// Appends the means of squares with these `widths` and summed `rows`, and clears the sums.
 fn means<const CHANNELS: usize>(sums: &mut [u16], widths: &[usize], rows: u32, data: &mut Vec<u8>) {
     let mut usual = (0, Mean::of(1));
     let mut rest = sums.as_chunks::<CHANNELS>().0;
@@ -249,7 +248,7 @@ fn means<const CHANNELS: usize>(sums: &mut [u16], widths: &[usize], rows: u32, d
     sums.fill(0);
 }
 
-/// Adds a row whose last channel is alpha; with `flush`, the rows summed up, appends the means of their
+/// Adds a row with alpha as the last channel. With `flush` (the summed rows), appends the means of their
 /// squares and clears the sums.
 fn with_alpha<const CHANNELS: usize>(
     row: &[u8],
@@ -283,8 +282,8 @@ fn with_alpha<const CHANNELS: usize>(
     sums.as_flattened_mut().fill(0);
 }
 
-/// Returns the mean of so many `pixels` with straight alpha, from the sums of their colours, each
-/// multiplied by alpha, and the sum of that.
+/// Returns the mean of this many `pixels` with straight alpha. The arguments are the sums of the colours,
+/// each multiplied by alpha, and the sum of alpha.
 #[expect(clippy::cast_possible_truncation, reason = "means of bytes are bytes")]
 fn straight<const CHANNELS: usize>(totals: [u32; CHANNELS], pixels: usize) -> [u8; CHANNELS] {
     let alpha = totals[CHANNELS - 1];
@@ -308,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Pixels without any order, the same at each run.
+    /// Pixels without order, the same in each run.
     fn noise(size: Dimensions, layout: Layout) -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed(7);
         let bytes = size.width as usize * size.height as usize * layout.channels();
@@ -323,7 +322,8 @@ mod tests {
         rows.finish().unwrap()
     }
 
-    /// The mean of the pixels of a square, as it is defined: in floating point, colours weighed by alpha.
+    /// The mean of the pixels of a square by its definition: in floating point, with colours weighed by
+    /// alpha.
     fn expected(size: Dimensions, layout: Layout, data: &[u8], square: Rectangle) -> Vec<f64> {
         let channels = layout.channels();
         let pixels = (square.top..(square.top + square.height).min(size.height)).flat_map(|y| {
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_last_column_and_row_weigh_as_much_as_others() {
-        // One white line, in a picture whose sides are no multiples of the squares'.
+        // One white line in a picture with sides that are no multiples of the squares.
         let size = Dimensions { width: 81, height: 81 };
         let lines: [fn(u32, u32) -> bool; 4] =
             [|x, _| x == 80, |_, y| y == 80, |x, _| x == 0, |_, y| y == 0];

@@ -23,7 +23,7 @@ use chunks::Chunks;
 use codec::Codec;
 use colors::Colors;
 
-/// Decodes the picture as [`decode`](super::decode) says.
+/// Decodes the picture, see [`decode`](super::decode).
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -55,8 +55,8 @@ pub(super) fn decode(
     Ok(Decoded { came: is_cut.then_some(0..came), ..decoded })
 }
 
-/// Reads the colour profile, whatever the picture's size. One over the limit of all formats is left out,
-/// and one that is cut.
+/// Reads the colour profile, for a picture of any size. Ignores a profile that is cut, or larger than the
+/// limit of all formats.
 fn profile(image: &ImageFile<'_>, tiff: TiffHeader) -> Option<Vec<u8>> {
     let values = tiff.profile?;
     let bytes =
@@ -65,7 +65,7 @@ fn profile(image: &ImageFile<'_>, tiff: TiffHeader) -> Option<Vec<u8>> {
     (profile.len() == bytes).then_some(profile)
 }
 
-/// Reads the first bytes of the values of a tag, at most `most`: fewer if the file ends before them.
+/// Reads the first bytes of the values of a tag, at most `most`. Reads fewer bytes if the file ends.
 fn stored(image: &ImageFile<'_>, values: Values, most: usize) -> Vec<u8> {
     let bytes = values.bytes().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
     let left = usize::try_from(image.len().saturating_sub(values.at())).unwrap_or(usize::MAX);
@@ -75,21 +75,21 @@ fn stored(image: &ImageFile<'_>, values: Values, most: usize) -> Vec<u8> {
     stored
 }
 
-/// The rows of strips or tiles that are read at once, those beside each other included.
+/// The rows of strips or tiles in one read, with all tiles side by side.
 struct Bands<'a> {
     image: &'a ImageFile<'a>,
     tiff: TiffHeader,
     chunks: Chunks,
     codec: Codec<'a>,
     colors: Colors,
-    /// Stored rows: those of the first strip or tile, then those of the next.
+    /// Stored rows of the first strip or tile, then of the next.
     band: Vec<u8>,
     samples: Vec<u8>,
 }
 
 impl Bands<'_> {
-    /// Decodes up to the last row that shows, or to the end of what came. Returns the number of rows that
-    /// came, and the last of them.
+    /// Decodes up to the last visible row, or to the end of the data. Returns the number of rows that
+    /// arrived, and the last of them.
     fn decode(&mut self, height: u32, rows: &mut Rows) -> Result<(u32, Vec<u8>)> {
         let (of_chunk, at_once) = (self.tiff.chunks.size.height, self.tiff.rows_at_once());
         let mut came = 0;
@@ -124,8 +124,8 @@ impl Bands<'_> {
         Ok((came, pixels))
     }
 
-    /// Reads `count` rows, from row `first` on, of the strips or tiles of one row of them. Returns the
-    /// number of rows that came of all.
+    /// Reads `count` rows from row `first` of the strips or tiles that are side by side. Returns the number
+    /// of rows that arrived in all of them.
     fn read(&mut self, down: u32, first: u32, count: u32) -> Result<u32> {
         let Self { image, tiff, chunks, codec, band, .. } = self;
         let bytes = band_part(*tiff);
@@ -142,7 +142,7 @@ impl Bands<'_> {
                     + u64::from(down) * u64::from(across)
                     + u64::from(column);
                 let Some(place) = chunks.place(number) else { return Ok(0) };
-                // The room is in the next one, which is read later, or behind the last.
+                // The spare bytes are in the next strip or tile, which is read later, or after the last.
                 let part = &mut band[at..at + row_bytes * count as usize + ROOM_BYTES];
                 at += bytes;
                 let read = codec.read(place, first, part)?;
@@ -155,7 +155,7 @@ impl Bands<'_> {
         Ok(came)
     }
 
-    /// Makes the pixels of row `y` of those that were read.
+    /// Makes the pixels of row `y` of the rows that were read.
     fn row(&mut self, y: u32, pixels: &mut Vec<u8>) {
         let Self { tiff, band, colors, samples, .. } = self;
         samples::of_row(band, *tiff, y as usize, colors.width(), samples);
@@ -163,7 +163,7 @@ impl Bands<'_> {
     }
 }
 
-/// Counts the bytes of the rows of a strip or tile that are read at once.
+/// Counts the bytes of the rows of a strip or tile in one read.
 fn band_part(tiff: TiffHeader) -> usize {
     let bytes = tiff.row_bytes().saturating_mul(tiff.rows_at_once().into());
     usize::try_from(bytes).expect("the band fits into memory")

@@ -15,7 +15,7 @@ use crate::pipeline::image_file::ImageFile;
 use crate::pixels::{Layout, Pixels};
 use crate::webp::{Failure, WebP};
 
-/// Decodes a lossy still as [`decode`](super::decode) says.
+/// Decodes a lossy still, see [`decode`](super::decode).
 pub(super) fn decode_lossy(
     image: &ImageFile<'_>,
     header: &Header,
@@ -29,7 +29,7 @@ pub(super) fn decode_lossy(
     Ok(Decoded { picture: still.picture, profile: profile(&webp), came: still.came })
 }
 
-/// Decodes a lossless still as [`decode`](super::decode) says. Rows are reduced as they come.
+/// Decodes a lossless still, see [`decode`](super::decode). Rows are reduced while they arrive.
 pub(super) fn decode_lossless(
     image: &ImageFile<'_>,
     header: &Header,
@@ -71,7 +71,7 @@ pub(super) fn decode_lossless(
     Ok(Decoded { came: is_cut.then_some(0..came), ..decoded })
 }
 
-/// Appends pixels that have alpha in the highest byte, then red, green and blue.
+/// Appends pixels with alpha in the highest byte, then red, green and blue.
 fn write(pixels: &[u32], layout: Layout, row: &mut Vec<u8>) {
     if layout.has_alpha() {
         row.extend(pixels.iter().flat_map(|pixel| pixel.rotate_left(8).to_be_bytes()));
@@ -100,7 +100,7 @@ pub(super) fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Dec
     let mut decoder = WebPDecoder::new(image.reader()).map_err(|error| explain(image, error))?;
     let (width, height) = decoder.dimensions();
     check_same_size(header, width as usize, height as usize)?;
-    // The limit covers metadata only; the header has bounded the pictures.
+    // The limit covers only metadata, because the header has limited the pictures.
     decoder.set_memory_limit(MAX_PROFILE_BYTES);
     let profile = decoder.icc_profile().unwrap_or_default();
 

@@ -2,12 +2,12 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Returns an error that says what is wrong with the bytes.
+/// Returns an error that names the fault of the bytes.
 pub(super) fn broken(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// A reader of fields, one after another. A field past the end is an `UnexpectedEof`.
+/// Reads fields one after another. A field after the end is an `UnexpectedEof`.
 pub(crate) struct Fields<R>(R);
 
 impl<R: Read + Seek> Fields<R> {
@@ -21,7 +21,7 @@ impl<R: Read + Seek> Fields<R> {
         Ok(buffer)
     }
 
-    /// Reads up to `len` bytes: fewer only at the end of the input.
+    /// Reads up to `len` bytes. Returns fewer bytes only at the end of the input.
     pub(crate) fn up_to(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut buffer = Vec::with_capacity(len);
         self.0.by_ref().take(len as u64).read_to_end(&mut buffer)?;
@@ -63,14 +63,14 @@ impl<R: Read + Seek> Fields<R> {
         self.0.stream_position()
     }
 
-    /// Goes to `position`, which may be past the end.
+    /// Seeks to `position`, which can be after the end.
     pub(crate) fn go_to(&mut self, position: u64) -> io::Result<()> {
         self.0.seek(SeekFrom::Start(position)).map(drop)
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub(crate) fn skip(&mut self, count: u64) -> io::Result<()> {
-        // Relative, so that a buffered reader keeps its buffer.
+        // A relative seek keeps the buffer of a buffered reader.
         self.0.seek_relative(i64::try_from(count).map_err(|_| broken("an absurd length"))?)
     }
 }

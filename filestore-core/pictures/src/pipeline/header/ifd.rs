@@ -1,26 +1,26 @@
-//! Reads the first image file directory of a TIFF structure (TIFF 6.0 section 2; BigTIFF). EXIF has the same
-//! form.
+//! Reads the first image file directory of a TIFF structure (TIFF 6.0 section 2, BigTIFF). EXIF uses the same
+//! structure.
 
 use std::io::{self, Cursor, Read, Seek};
 
 use super::fields::{Fields, broken};
 use crate::pipeline::orient::Orientation;
 
-/// The tag of the orientation, in a TIFF and in EXIF metadata.
+/// The tag of the orientation, in TIFF and in EXIF metadata.
 const ORIENTATION: u16 = 274;
 
-/// The places of the values of the tags that were asked for.
+/// The positions of the values of the requested tags.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Directory(Vec<(u16, Values)>);
 
 impl Directory {
-    /// Returns the values of a tag; `None` without the tag.
+    /// Returns the values of a tag. `None` without the tag.
     pub(super) fn get(&self, tag: u16) -> Option<Values> {
         self.0.iter().find(|(known, _)| *known == tag).map(|(_, values)| *values)
     }
 }
 
-/// The place of a tag's values. The number is what the file claims.
+/// The position of a tag's values. The file claims the number of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Values {
     kind: u16,
@@ -35,13 +35,13 @@ impl Values {
         self.at
     }
 
-    /// Returns the bytes of all values; `None` if that is no number.
+    /// Returns the size of all values, in bytes. `None` if it is not a number.
     pub(crate) fn bytes(self) -> Option<u64> {
         self.count.checked_mul(size(self.kind)?)
     }
 
-    /// Reads whole numbers, at most `most`: fewer if the file ends before the last of them. Fails if it
-    /// ends before the first. Reads nothing of another kind.
+    /// Reads whole numbers, at most `most`. Reads fewer if the file ends before the last number, and fails if
+    /// it ends before the first. Reads no values of other kinds.
     pub(crate) fn numbers<R: Read + Seek>(
         self,
         fields: &mut Fields<R>,
@@ -64,13 +64,13 @@ impl Values {
         Ok(numbers)
     }
 
-    /// Reads the first number; `None` for another kind of value.
+    /// Reads the first number. `None` for other kinds of values.
     pub(super) fn first<R: Read + Seek>(self, fields: &mut Fields<R>) -> io::Result<Option<u64>> {
         Ok(self.numbers(fields, 1)?.first().copied())
     }
 }
 
-/// Returns the bytes of a value of TIFF type `kind`.
+/// Returns the size of a value of TIFF type `kind`, in bytes.
 fn size(kind: u16) -> Option<u64> {
     Some(match kind {
         1 | 2 | 6 | 7 => 1,
@@ -81,18 +81,19 @@ fn size(kind: u16) -> Option<u64> {
     })
 }
 
-/// Returns true for whole numbers. Signed ones are read as if they were not: none should be negative.
+/// Returns true for whole numbers. Signed numbers count as unsigned, because no value should be negative.
 fn is_whole(kind: u16) -> bool {
     matches!(kind, 1 | 3 | 4 | 6 | 8 | 9 | 13 | 16 | 17 | 18)
 }
 
-/// Reads the orientation from EXIF metadata; `None` if the metadata is broken or says nothing. A
-/// leading `Exif\0\0`, as JPEG has it and some writers put into WebP, is let through.
+/// Reads the orientation from EXIF metadata. `None` if the metadata is broken or has no orientation. Skips a
+/// leading `Exif\0\0`, which JPEG files and some WebP files contain.
 pub(super) fn exif_orientation(exif: &[u8]) -> Option<Orientation> {
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     let mut fields = Fields::new(Cursor::new(tiff));
     let mut directory = Directory::default();
-    // Tags read before the metadata breaks off still count: the rest may lie beyond what was kept.
+    // If the metadata ends early, the tags before the end count. The rest can be after the part that was
+    // kept.
     let _ = read_first(&mut fields, &[ORIENTATION], &mut directory);
     let value = directory.get(ORIENTATION)?.first(&mut fields).ok()??;
     Some(Orientation::from_exif(value))
@@ -114,7 +115,7 @@ pub(super) fn read_first<R: Read + Seek>(
     let width = match reader.u16()? {
         42 => Width::Classic,
         43 => {
-            // BigTIFF: size of offsets (8) and a reserved 0.
+            // BigTIFF: the size of offsets (8), and a reserved 0.
             reader.fields.skip(4)?;
             Width::Big
         }
@@ -127,10 +128,10 @@ pub(super) fn read_first<R: Read + Seek>(
         Width::Classic => u64::from(reader.u16()?),
         Width::Big => reader.u64()?,
     };
-    // A classic directory has no more; a larger one is no picture's.
+    // The maximum of a classic directory. A picture has no larger directory.
     for _ in 0..count.min(u64::from(u16::MAX)) {
         let (tag, values) = reader.entry(width)?;
-        // The first of a kind counts.
+        // The first entry of a tag counts.
         if wanted.contains(&tag) && directory.get(tag).is_none() {
             directory.0.push((tag, values));
         }
@@ -138,14 +139,14 @@ pub(super) fn read_first<R: Read + Seek>(
     Ok(())
 }
 
-/// An order of bytes.
+/// A byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Little,
     Big,
 }
 
-/// Returns the order of the bytes of a TIFF structure.
+/// Returns the byte order of a TIFF structure.
 pub(super) fn order<R: Read + Seek>(fields: &mut Fields<R>) -> io::Result<Order> {
     fields.go_to(0)?;
     Ok(if &fields.bytes()? == b"MM" { Order::Big } else { Order::Little })
@@ -163,7 +164,7 @@ struct Ordered<'a, R> {
 }
 
 impl<R: Read + Seek> Ordered<'_, R> {
-    /// Reads an entry: its tag, and the place of its values, in the entry itself if they fit.
+    /// Reads an entry: its tag, and the position of its values. Small values are in the entry itself.
     fn entry(&mut self, width: Width) -> io::Result<(u16, Values)> {
         let tag = self.u16()?;
         let kind = self.u16()?;

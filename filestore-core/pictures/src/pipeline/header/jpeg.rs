@@ -10,23 +10,23 @@ use crate::jpeg::Sampling;
 use crate::pipeline::orient::Orientation;
 use crate::pixels::{InkModel, Model};
 
-/// The bytes between segments that are let through, all together.
+/// The maximum number of bytes between segments, in total.
 const GARBAGE_BYTES: u32 = 64 * 1024;
-/// The most segments before the picture's data: some programs leave thousands of comments.
+/// The maximum number of segments before the picture's data. Some programs leave thousands of comments.
 const MAX_SEGMENTS: usize = 1 << 16;
-/// The payload of a whole JFIF segment (ITU-T T.871, section 10.1), and of a whole Adobe segment.
+/// The payload sizes of a complete JFIF segment (ITU-T T.871, section 10.1) and a complete Adobe segment.
 const JFIF_BYTES: u64 = 14;
 const ADOBE_BYTES: u64 = 12;
 
 /// The facts that decoding a JPEG needs in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegHeader {
-    /// The meaning of the components; `None` for a kind of JPEG that is not decoded, as browsers do
-    /// not either: arithmetic coding, lossless, 12 bits, two components.
+    /// The meaning of the components. `None` for kinds of JPEG that neither this crate nor browsers decode:
+    /// arithmetic coding, lossless, 12 bits, two components.
     pub(crate) model: Option<Model>,
     /// The number of colour components of the frame.
     pub(crate) components: u8,
-    /// True if all coefficients are held until the last scan.
+    /// True if the decoder holds all coefficients until the last scan.
     pub(crate) holds_coefficients: bool,
     pub(crate) sampling: Sampling,
 }
@@ -36,12 +36,12 @@ struct Seen {
     frame: Option<Frame>,
     orientation: Option<Orientation>,
     has_jfif: bool,
-    /// The transform that Adobe's marker names.
+    /// The colour transform in Adobe's marker.
     adobe: Option<u8>,
 }
 
 struct Frame {
-    /// The code of the marker, which names the kind of frame.
+    /// The marker's code, which is the kind of frame.
     marker: u8,
     precision: u8,
     size: Dimensions,
@@ -51,7 +51,7 @@ struct Frame {
 #[derive(Clone, Copy)]
 struct Component {
     id: u8,
-    /// Sampling factors, across and down.
+    /// Sampling factors, horizontal and vertical.
     sampling: (u8, u8),
 }
 
@@ -59,7 +59,7 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     let mut seen = Seen::default();
     let outcome = walk(&mut fields, &mut seen);
 
-    // Once the frame is known the picture has a size; damage after it is the decoder's to report.
+    // After the frame, the size is known. The decoder reports later damage.
     let Some(frame) = &seen.frame else {
         return Err(outcome.err().unwrap_or_else(|| broken("no frame")));
     };
@@ -77,8 +77,8 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     })
 }
 
-/// Says what the components mean, as `default_decompress_parms` of libjpeg does: JFIF comes first,
-/// then Adobe's marker, then the components' names.
+/// Returns the meaning of the components, like `default_decompress_parms` of libjpeg: from JFIF, then from
+/// Adobe's marker, then from the names of the components.
 fn model(seen: &Seen, frame: &Frame) -> Option<Model> {
     if !matches!(frame.marker, 0xC0..=0xC2) || frame.precision != 8 {
         return None;
@@ -114,7 +114,7 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
 
     for _ in 0..MAX_SEGMENTS {
         let marker = next_marker(fields, &mut garbage)?;
-        // Markers that stand alone: TEM, RSTn, SOI.
+        // Markers without a segment: TEM, RSTn, SOI.
         if matches!(marker, 0x01 | 0xD0..=0xD8) {
             continue;
         }
@@ -122,7 +122,7 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
             return Ok(());
         }
 
-        // A length below its own two bytes is that of an empty segment, as libjpeg takes it.
+        // A length below two is an empty segment, as in libjpeg.
         let length = u64::from(fields.be16()?).saturating_sub(2);
         let end = fields.position()? + length;
         segment(fields, seen, marker, length)?;
@@ -134,7 +134,7 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
     Err(broken("too many segments"))
 }
 
-/// Reads what is of use in a segment with a payload of `length` bytes; perhaps not all of it.
+/// Reads the useful part of a segment with a payload of `length` bytes.
 fn segment<R: Read + Seek>(
     fields: &mut Fields<R>,
     seen: &mut Seen,
@@ -150,7 +150,7 @@ fn segment<R: Read + Seek>(
             seen.frame = Some(frame(fields, marker)?);
         }
         0xE0 if length >= JFIF_BYTES => seen.has_jfif |= &fields.bytes::<5>()? == b"JFIF\0",
-        // Metadata may come in several segments, not all of which know the orientation.
+        // Metadata can be in several segments, and some lack the orientation.
         0xE1 if seen.orientation.is_none() && length >= 6 => {
             let payload = fields.up_to(usize::try_from(length).expect("a length of 16 bits"))?;
             if payload.starts_with(b"Exif\0\0") {
@@ -184,8 +184,8 @@ fn frame<R: Read + Seek>(fields: &mut Fields<R>, marker: u8) -> io::Result<Frame
     Ok(Frame { marker, precision, size: Dimensions { width, height }, components })
 }
 
-/// Finds the code after the next 0xFF that is neither fill nor stuffing. A little garbage between
-/// segments is let through, as decoders do.
+/// Finds the code after the next 0xFF that is neither fill nor stuffing. Accepts a little garbage between
+/// segments, as decoders do.
 fn next_marker<R: Read + Seek>(fields: &mut Fields<R>, garbage: &mut u32) -> io::Result<u8> {
     let mut previous = fields.u8()?;
     loop {

@@ -1,4 +1,4 @@
-//! Reads the header of a picture: format, size, orientation, and the facts that its decoder needs.
+//! Reads a picture's header: format, size, orientation, and the facts that its decoder needs.
 //!
 //! The crate has its own header parsers, because some decoders allocate or inflate before a caller can stop
 //! them, and their limits have gaps. For example, WebP's decoder ignores its limits, and a deflated iCCP
@@ -31,7 +31,7 @@ pub(crate) use tiff::TiffChunks;
 pub(crate) use tiff::{Compression, Predictor, TiffAlpha, TiffHeader, TiffModel};
 pub(crate) use webp::WebPHeader;
 
-/// The most markers, chunks or segments of a header before the picture's data.
+/// The maximum number of markers, chunks or segments before the picture's data.
 const MAX_CHUNKS: usize = 4096;
 
 /// A readable raster picture.
@@ -84,7 +84,7 @@ pub(crate) fn read(image: &ImageFile<'_>) -> Result<Header> {
     header.map_or_else(|| Err(refusal(image)?), Ok)
 }
 
-/// Returns the reason why a file cannot be shown: no image, or none that can be decoded.
+/// Returns the reason why a file is not shown: it is no image, or this crate does not decode the image.
 fn refusal(image: &ImageFile<'_>) -> Result<Error> {
     let mut magic = [0; unsupported::MAGIC_BYTES];
     let known =
@@ -104,7 +104,7 @@ fn parse<R: Read + Seek>(mut reader: R) -> io::Result<Option<Header>> {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => simple::parse_gif(fields),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::parse(fields),
         [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => tiff::parse(fields),
-        // "BM" alone starts many a text: the size of the header that follows tells.
+        // Many texts begin with "BM". So the size of the next header decides.
         [b'B', b'M', _, _, _, _, _, _, _, _, _, _, _, _, size, 0, 0, 0, ..]
             if simple::is_bmp_header_size(*size) =>
         {
@@ -119,7 +119,7 @@ fn parse<R: Read + Seek>(mut reader: R) -> io::Result<Option<Header>> {
     Ok(Some(header))
 }
 
-/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
+/// Reads until `buffer` is full or the input ends. Returns the number of bytes.
 fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

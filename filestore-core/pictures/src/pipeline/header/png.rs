@@ -8,19 +8,20 @@ use super::{Format, Header, MAX_CHUNKS};
 use crate::Dimensions;
 use crate::pipeline::orient::Orientation;
 
-/// The bytes of metadata that are searched for the orientation, which stands in the first directory.
+/// The bytes of metadata in which the parser searches for the orientation, which is in the first directory.
 const EXIF_BYTES: u32 = 64 * 1024;
 
 /// The facts that decoding a PNG needs in advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PngHeader {
-    /// Channels of the decoded picture, palette and transparency expanded.
+    /// Channels of the decoded picture, after palette and transparency are expanded.
     pub(crate) channels: u8,
-    /// Bytes of the colour profile as stored (deflated); 0 without one.
+    /// Size of the stored (deflated) colour profile, in bytes. 0 without a profile.
     pub(crate) profile_bytes: u32,
-    /// True for an animation whose default picture is none of its frames.
+    /// True for an animation with a separate default picture.
     pub(crate) hides_default: bool,
-    /// The places of the checksums of chunks that the decoder must not see: the first of each kind.
+    /// The positions of the checksums of chunks that the decoder must not see. Contains the first chunk of
+    /// each kind.
     pub(crate) hidden: [Option<u64>; 3],
 }
 
@@ -39,12 +40,12 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
         6 => 4,
         _ => return Err(broken("an unknown colour type")),
     };
-    // Compression, filter and interlace methods; checksum.
+    // Compression, filter and interlace methods, then the checksum.
     fields.skip(3 + 4)?;
 
     let mut header = PngHeader { channels: opaque_channels, ..PngHeader::default() };
     let mut orientation = None;
-    // A chunk that is cut short is the decoder's to report: the size is known.
+    // The size is known. The decoder reports a chunk that is cut short.
     let _ = walk(&mut fields, &mut header, &mut orientation);
     Ok(Header { format: Format::Png(header), stored, orientation: orientation.unwrap_or_default() })
 }
@@ -65,10 +66,10 @@ fn walk<R: Read + Seek>(
                 header.hides_default &= !announced;
                 return Ok(());
             }
-            // Transparency adds a channel to what has none.
+            // Transparency adds a channel if there is no alpha channel.
             b"tRNS" if header.channels % 2 == 1 => header.channels += 1,
             b"iCCP" => header.profile_bytes = length,
-            // The number of frames. A frame that is announced here is the default picture.
+            // The number of frames. If a frame control precedes the data, the default picture is a frame.
             b"acTL" => header.hides_default = fields.be32()? > 0,
             b"fcTL" => announced = true,
             b"cICP" if header.hidden[0].is_none() => {

@@ -1,5 +1,5 @@
-//! Reads the size of GIF (GIF89a, section 18) and BMP (`BITMAPCOREHEADER`, `BITMAPINFOHEADER`), stored at
-//! fixed positions.
+//! Reads the size of GIF (GIF89a, section 18) and BMP (`BITMAPCOREHEADER`, `BITMAPINFOHEADER`) from fixed
+//! positions.
 
 use std::io::{self, Read, Seek};
 
@@ -8,11 +8,11 @@ use super::{Format, Header, MAX_CHUNKS};
 use crate::Dimensions;
 use crate::pipeline::orient::Orientation;
 
-/// The blocks of a GIF that are passed over before its first frame. More metadata is kept by no decoder.
+/// The maximum number of GIF blocks before the first frame. No decoder keeps more metadata.
 const MAX_BLOCKS: usize = 1 << 16;
 
-/// Reads the size of the logical screen, enlarged so that all of the first frame is on it: browsers do
-/// that, as some programs write a screen that is too small, or of no size.
+/// Reads the size of the logical screen. Like browsers, enlarges it to include the first frame, because some
+/// programs write a screen that is too small or empty.
 pub(super) fn parse_gif<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
     fields.skip(6)?;
     let mut stored = size_16(&mut fields)?;
@@ -21,7 +21,7 @@ pub(super) fn parse_gif<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Hea
             stored.width = stored.width.max(frame.width);
             stored.height = stored.height.max(frame.height);
         }
-        // A file that ends early has the size of its screen.
+        // If the file ends early, the screen size counts.
         Err(_) if stored.width > 0 && stored.height > 0 => {}
         Err(error) => return Err(error),
     }
@@ -32,7 +32,7 @@ fn size_16<R: Read + Seek>(fields: &mut Fields<R>) -> io::Result<Dimensions> {
     Ok(Dimensions { width: fields.le16()?.into(), height: fields.le16()?.into() })
 }
 
-/// Reads how far the first frame reaches, with the rest of the screen's descriptor to come.
+/// Reads the right and lower edge of the first frame. The reader is inside the screen descriptor.
 fn first_frame<R: Read + Seek>(fields: &mut Fields<R>) -> io::Result<Dimensions> {
     let flags = fields.u8()?;
     fields.skip(2)?;
@@ -64,7 +64,7 @@ fn first_frame<R: Read + Seek>(fields: &mut Fields<R>) -> io::Result<Dimensions>
     Err(broken("no frame"))
 }
 
-/// Passes over blocks, of which so many may come.
+/// Skips blocks, at most `most`, which counts down.
 fn skip_blocks<R: Read + Seek>(fields: &mut Fields<R>, most: &mut usize) -> io::Result<()> {
     while *most > 0 {
         match fields.u8()? {
@@ -76,10 +76,10 @@ fn skip_blocks<R: Read + Seek>(fields: &mut Fields<R>, most: &mut usize) -> io::
     Err(broken("too many blocks"))
 }
 
-/// Returns true if `size`, the low byte of the length of a BMP's second header, is that of a known
-/// version.
+/// Returns true if a known version of the second BMP header has this `size`, the low byte of the header's
+/// length.
 pub(super) fn is_bmp_header_size(size: u8) -> bool {
-    // The second header of OS/2 may end behind any of its fields.
+    // The second header of OS/2 can end after any field.
     matches!(size, 12 | 108 | 124 | 42 | 46)
         || ((16..=64).contains(&size) && size.is_multiple_of(4))
 }
@@ -91,7 +91,7 @@ pub(super) fn parse_bmp<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Hea
         Dimensions { width: fields.le16()?.into(), height: fields.le16()?.into() }
     } else {
         let width = fields.le32()?;
-        // A negative height says that the rows run from top to bottom.
+        // If the height is negative, the rows run from top to bottom.
         let height = fields.le32()?.cast_signed().unsigned_abs();
         if width > i32::MAX.unsigned_abs() {
             return Err(broken("a negative width"));

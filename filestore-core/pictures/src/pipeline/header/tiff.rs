@@ -1,4 +1,4 @@
-//! Reads TIFF headers (TIFF 6.0; BigTIFF): the first directory.
+//! Reads TIFF headers (TIFF 6.0, BigTIFF): the first directory.
 
 use std::io::{self, Read, Seek};
 
@@ -11,15 +11,15 @@ use crate::pipeline::orient::Orientation;
 /// The facts that decoding a TIFF needs in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TiffHeader {
-    /// Pixels of a row of the picture.
+    /// Pixels in a row of the picture.
     pub(crate) width: u32,
-    /// The meaning of the samples; `None` for a kind of TIFF that is not decoded.
+    /// The meaning of the samples. `None` for unsupported kinds of TIFF.
     pub(crate) model: Option<TiffModel>,
     pub(crate) alpha: TiffAlpha,
-    /// Samples of a pixel. Those that the colours do not need are included if they stand among the others,
+    /// Samples in a pixel. Samples that the colours do not need count if they are stored between the others,
     /// and not if they have strips or tiles of their own.
     pub(crate) samples: usize,
-    /// Bits of a sample: 1 to 64, or what the file claims.
+    /// Bits in a sample: 1 to 64, or the number that the file claims.
     pub(crate) bits: u64,
     /// True if samples are floating-point numbers.
     pub(crate) is_float: bool,
@@ -28,12 +28,12 @@ pub(crate) struct TiffHeader {
     pub(crate) predictor: Predictor,
     /// True if each sample has strips or tiles of its own.
     pub(crate) is_planar: bool,
-    /// True if the first pixel stands in the lowest bit of a byte.
+    /// True if the first pixel is in the lowest bit of a byte.
     pub(crate) is_reversed: bool,
     pub(crate) chunks: TiffChunks,
-    /// The tables of all JPEGs within, as a JPEG of their own.
+    /// The tables of all JPEGs in the file, stored as a JPEG.
     pub(crate) jpeg_tables: Option<Values>,
-    /// All shades of red, then those of green and blue.
+    /// The palette: all red values, then green, then blue.
     pub(crate) palette: Option<Values>,
     pub(crate) profile: Option<Values>,
 }
@@ -41,9 +41,9 @@ pub(crate) struct TiffHeader {
 /// The strips or tiles of a TIFF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TiffChunks {
-    /// Pixels of each across and down, fewer of the last strip.
+    /// Width and height of each, in pixels. The last strip can be shorter.
     pub(crate) size: Dimensions,
-    /// Their number across and down.
+    /// The number of columns and rows of tiles.
     pub(crate) number: Dimensions,
     pub(crate) offsets: Option<Values>,
     pub(crate) lengths: Option<Values>,
@@ -53,13 +53,13 @@ pub(crate) struct TiffChunks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TiffModel {
     Grey,
-    /// Grey in which 0 is white.
+    /// Grey with 0 as white.
     InvertedGrey,
     Rgb,
     Palette,
-    /// Four inks, 255 is full ink.
+    /// Four inks. 255 is full ink.
     Cmyk,
-    /// As JPEG has it, at the full size of each component.
+    /// As in JPEG, with each component at full size.
     YCbCr,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum TiffModel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TiffAlpha {
     None,
-    /// The colours are multiplied by it.
+    /// The colours are multiplied by alpha.
     Associated,
     Straight,
 }
@@ -79,19 +79,19 @@ pub(crate) enum Compression {
     Lzw,
     Deflate,
     PackBits,
-    /// A JPEG each (TIFF Technical Note 2).
+    /// Each is a JPEG (TIFF Technical Note 2).
     Jpeg,
     /// CCITT Group 4 (ITU-T T.6).
     Fax4,
 }
 
-/// The form in which samples are stored (TIFF 6.0, tag Predictor; TIFF Technical Note 3).
+/// The form of stored samples (TIFF 6.0, tag Predictor, and TIFF Technical Note 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Predictor {
     None,
-    /// As differences from the pixel before.
+    /// As differences from the previous pixel.
     Differences,
-    /// As differences of bytes, those of most weight of all samples first.
+    /// As differences of bytes, with the most significant bytes of all samples first.
     FloatDifferences,
 }
 
@@ -107,35 +107,34 @@ impl TiffModel {
 }
 
 impl TiffChunks {
-    /// Counts the strips or tiles that hold all samples, or those of one.
+    /// Counts the strips or tiles of all samples, or of one sample if each has its own.
     pub(crate) fn count(&self) -> u64 {
         u64::from(self.number.width) * u64::from(self.number.height)
     }
 
-    /// Returns false for strips or tiles that are far larger than the picture.
+    /// Returns false if strips or tiles are far larger than the picture.
     fn suits(&self, stored: Dimensions) -> bool {
         let fits = |side, whole: u32| side <= USUAL_TILE_SIDE.max(whole.saturating_mul(2));
         fits(self.size.width, stored.width) && fits(self.size.height, stored.height)
     }
 }
 
-/// The bytes of rows that are read at once where nothing is compressed.
+/// The size of one read of rows without compression, in bytes.
 const SLICE_BYTES: u64 = 256 << 10;
 
 impl TiffHeader {
-    /// Returns the samples of a pixel that stand in one strip or tile.
+    /// Returns the samples of a pixel in one strip or tile.
     pub(crate) fn samples_of_chunk(&self) -> usize {
         if self.is_planar { 1 } else { self.samples }
     }
 
-    /// Counts the bytes of a stored row of a strip or tile.
+    /// Returns the size of a stored row of a strip or tile, in bytes.
     pub(crate) fn row_bytes(&self) -> u64 {
         let bits = self.samples_of_chunk() as u64 * self.bits;
         (u64::from(self.chunks.size.width) * bits).div_ceil(8)
     }
 
-    /// Returns the rows that are read at once: those of a strip or tile, or fewer if they are not
-    /// compressed.
+    /// Returns the rows in one read: all rows of a strip or tile, or fewer without compression.
     pub(crate) fn rows_at_once(&self) -> u32 {
         let rows = self.chunks.size.height;
         if self.compression != Compression::None {
@@ -145,19 +144,19 @@ impl TiffHeader {
         u32::try_from(most).unwrap_or(rows).min(rows)
     }
 
-    /// Counts the samples of a row of the picture, those included that the colours do not need.
+    /// Counts the samples in a row of the picture, with the samples that the colours do not need.
     pub(crate) fn samples_of_row(&self) -> u64 {
         u64::from(self.width).saturating_mul(self.samples as u64)
     }
 
-    /// Counts the bytes of the rows that are read at once, of all strips or tiles beside each other.
+    /// Returns the size of the rows in one read, in bytes, for all strips or tiles side by side.
     pub(crate) fn band_bytes(&self) -> u64 {
         let planes = if self.is_planar { self.samples as u64 } else { 1 };
         let row = self.row_bytes().saturating_mul(self.chunks.number.width.into());
         row.saturating_mul(planes).saturating_mul(self.rows_at_once().into())
     }
 
-    /// Counts the strips or tiles, those of all planes.
+    /// Counts the strips or tiles of all planes.
     pub(crate) fn chunk_count(&self) -> u64 {
         let planes = if self.is_planar { self.samples as u64 } else { 1 };
         self.chunks.count().saturating_mul(planes)
@@ -174,7 +173,7 @@ impl TiffHeader {
     }
 }
 
-/// The tags of TIFF 6.0 that decoding needs, and that of the colour profile.
+/// The tags of TIFF 6.0 that decoding needs, and the tag of the colour profile.
 mod tag {
     pub(super) const WIDTH: u16 = 256;
     pub(super) const HEIGHT: u16 = 257;
@@ -227,14 +226,13 @@ mod tag {
     ];
 }
 
-/// The samples of a pixel that a picture may have besides those of its colours.
+/// The maximum number of samples in a pixel beyond its colours.
 const MOST_EXTRA_SAMPLES: usize = 32;
 
-/// The side of a strip or tile that a picture of any size may have. A larger one is at most twice as long as
-/// the side of the picture.
+/// The side that a strip or tile can always have. A larger side is at most twice the picture's side.
 const USUAL_TILE_SIDE: u32 = 1024;
 
-/// The samples of a pixel that a file may describe one by one.
+/// The maximum number of samples in a pixel that a file can describe separately.
 const MOST_SAMPLES: u64 = 1 << 16;
 
 pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
@@ -251,7 +249,7 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     })
 }
 
-/// The tags of a directory with the file that has their values.
+/// The tags of a directory, and the file with their values.
 struct Tags<R> {
     fields: Fields<R>,
     directory: Directory,
@@ -259,7 +257,7 @@ struct Tags<R> {
 }
 
 impl<R: Read + Seek> Tags<R> {
-    /// Reads the first value of a tag; `None` without the tag, and for a value that is no whole number.
+    /// Reads the first value of a tag. `None` without the tag, or if the value is not a whole number.
     fn number(&mut self, tag: u16) -> io::Result<Option<u64>> {
         match self.directory.get(tag) {
             Some(values) => values.first(&mut self.fields),
@@ -320,7 +318,7 @@ impl<R: Read + Seek> Tags<R> {
         })
     }
 
-    /// Reads how the samples are stored, so many for each pixel.
+    /// Reads the form of the samples, for this number of samples in a pixel.
     fn coding(&mut self, samples: usize) -> io::Result<Coding> {
         let depths = self.numbers(tag::BITS)?;
         let bits = depths.first().copied().unwrap_or(1);
@@ -340,22 +338,22 @@ impl<R: Read + Seek> Tags<R> {
         })
     }
 
-    /// Returns true for floating-point samples, false for whole numbers; `None` for others: signed ones,
-    /// complex ones, several kinds in one pixel.
+    /// Returns true for floating-point samples, false for whole numbers. `None` for signed or complex
+    /// samples, and for several kinds in one pixel.
     fn is_float(&mut self) -> io::Result<Option<bool>> {
         let formats = self.numbers(tag::SAMPLE_FORMAT)?;
         let first = formats.first().copied().unwrap_or(1);
         Ok(match first {
             _ if formats.iter().any(|format| *format != first) => None,
-            // 4 is "undefined", which programs write for whole numbers.
+            // 4 means "undefined". Programs write it for whole numbers.
             1 | 4 => Some(false),
             3 => Some(true),
             _ => None,
         })
     }
 
-    /// Says what the samples mean. A file that does not say it has as many as its colours need, as libtiff
-    /// takes it.
+    /// Returns the meaning of the samples. Without the tag, a file has as many samples as its colours need,
+    /// as in libtiff.
     fn model(&mut self, samples: usize, is_jpeg: bool) -> io::Result<Option<TiffModel>> {
         let guessed = if samples < 3 { 1 } else { 2 };
         Ok(match self.number(tag::PHOTOMETRIC)?.unwrap_or(guessed) {
@@ -363,19 +361,19 @@ impl<R: Read + Seek> Tags<R> {
             1 => Some(TiffModel::Grey),
             2 => Some(TiffModel::Rgb),
             3 => Some(TiffModel::Palette),
-            // Other ink sets have names for their inks, and no rule for their colours.
+            // Other ink sets name their inks, but have no rule for their colours.
             5 => match self.number(tag::INK_SET)? {
                 None | Some(1) => Some(TiffModel::Cmyk),
                 Some(_) => None,
             },
-            // Within JPEG it is upsampled by that decoder. Elsewhere nobody writes it.
+            // The JPEG decoder upsamples it. Other compressions do not occur with it.
             6 if is_jpeg => Some(TiffModel::YCbCr),
             _ => None,
         })
     }
 
-    /// Finds the strips or tiles. Some programs put the places of tiles into the tags of strips, which
-    /// libtiff takes for the same.
+    /// Finds the strips or tiles. Some programs write the positions of tiles into the tags of strips, and
+    /// libtiff accepts this.
     fn chunks(&mut self, stored: Dimensions) -> io::Result<TiffChunks> {
         let strips = (tag::STRIP_OFFSETS, tag::STRIP_LENGTHS);
         let tiles = (tag::TILE_OFFSETS, tag::TILE_LENGTHS);
@@ -405,7 +403,7 @@ impl<R: Read + Seek> Tags<R> {
     }
 }
 
-/// The way in which samples are stored; `None` for one that is not decoded.
+/// The form of stored samples. `None` for unsupported forms.
 struct Coding {
     bits: u64,
     /// True if all samples have the same depth.
@@ -418,7 +416,7 @@ struct Coding {
 }
 
 impl Coding {
-    /// Returns true if samples of this meaning are decoded.
+    /// Returns true if this crate decodes samples with this meaning.
     fn is_decoded(&self, model: TiffModel) -> bool {
         let Self { bits, of_chunk, .. } = *self;
         self.is_even
@@ -451,7 +449,7 @@ fn predictor(number: Option<u64>) -> Option<Predictor> {
     })
 }
 
-/// Returns true if a strip or tile of this compression can have such samples.
+/// Returns true if strips or tiles with this compression can contain such samples.
 fn fits(compression: Compression, bits: u64, samples: usize) -> bool {
     match compression {
         Compression::Jpeg => bits == 8 && matches!(samples, 1 | 3 | 4),
@@ -460,7 +458,7 @@ fn fits(compression: Compression, bits: u64, samples: usize) -> bool {
     }
 }
 
-/// Returns true if samples of this depth can be stored as such differences.
+/// Returns true if samples with this depth can be stored as such differences.
 fn predicts(predictor: Predictor, bits: u64, is_float: bool) -> bool {
     match predictor {
         Predictor::None => true,
@@ -469,11 +467,11 @@ fn predicts(predictor: Predictor, bits: u64, is_float: bool) -> bool {
     }
 }
 
-/// Returns true for the depths that are decoded.
+/// Returns true for supported depths.
 fn has_depth(bits: u64, is_float: bool, model: TiffModel) -> bool {
     match bits {
         1 | 2 | 4 | 8 => !is_float,
-        // More than 256 colours have no palette.
+        // A palette has at most 256 colours.
         16 => !is_float && model != TiffModel::Palette,
         32 => is_float && model != TiffModel::Palette,
         _ => false,
@@ -487,11 +485,11 @@ fn alpha(model: TiffModel, samples: usize, extra: Option<u64>) -> TiffAlpha {
     }
 
     match extra {
-        // The colours of a palette cannot be multiplied by the alpha of each pixel.
+        // In a picture with a palette, the colours cannot be multiplied by alpha.
         Some(1 | 2) if model == TiffModel::Palette => TiffAlpha::Straight,
         Some(1) => TiffAlpha::Associated,
         Some(2) => TiffAlpha::Straight,
-        // A fourth sample that nothing is said of is alpha for most programs.
+        // For most programs, a fourth sample without a description is alpha.
         None if model == TiffModel::Rgb && samples == 4 => TiffAlpha::Straight,
         _ => TiffAlpha::None,
     }

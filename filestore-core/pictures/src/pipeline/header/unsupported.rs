@@ -3,10 +3,10 @@
 //! AVIF and HEIC (ISO/IEC 23008-12) have no decoder here. Decoders in memory-safe Rust are young, or have a
 //! licence that a library cannot pass on. Other decoders need C++ or an assembler to build.
 
-/// The bytes of a file that are looked at: the brands of real ones end long before.
+/// The bytes of a file that this module reads. The brands of real files end long before.
 pub(super) const MAGIC_BYTES: usize = 64;
 
-/// Names the format of a file beginning with `magic`; `None` if it is none of these.
+/// Names the format of a file that begins with `magic`. `None` for other formats.
 pub(super) fn name(magic: &[u8]) -> Option<&'static str> {
     match magic {
         [0xFF, 0x0A, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] => Some("JPEG XL"),
@@ -23,7 +23,7 @@ pub(super) fn name(magic: &[u8]) -> Option<&'static str> {
 }
 
 /// Reads the name from a file type box (ISO/IEC 14496-12, section 4.3): length, `ftyp`, the major brand, its
-/// version, and the brands the file is compatible with. A video has none of these brands.
+/// version, and the compatible brands. A video has none of these brands.
 fn brand_name(file_type: &[u8]) -> Option<&'static str> {
     let major = file_type.get(8..12).into_iter();
     let compatible = file_type.get(16..).unwrap_or_default().chunks_exact(4);
@@ -49,7 +49,7 @@ mod tests {
             (b"\0\0\0\x0CJXL \r\n\x87\n", Some("JPEG XL")),
             (b"\0\0\0\x0CjP  \r\n\x87\n", Some("JPEG 2000")),
             (b"8BPS\0\x01\0\0", Some("Photoshop")),
-            // Videos, and brands that stand behind the box.
+            // Videos, and brands after the box.
             (b"\0\0\0\x18ftypisom\0\0\x02\0isommp41", None),
             (b"\0\0\0\x10ftypisom\0\0\x02\0avif", None),
             (b"\0\0\0\0ftypavif", None),

@@ -11,8 +11,7 @@ use super::{Format, Header, MAX_CHUNKS};
 use crate::Dimensions;
 use crate::pipeline::orient::Orientation;
 
-/// The bytes of metadata that are searched for the orientation, which stands in the first
-/// directory.
+/// The bytes of metadata in which the parser searches for the orientation, which is in the first directory.
 const EXIF_BYTES: u32 = 64 * 1024;
 /// Flags of VP8X (RFC 9649, section 2.7.1).
 const HAS_ALPHA: u8 = 0x10;
@@ -26,7 +25,7 @@ pub(crate) enum WebPHeader {
     Lossy { has_alpha: bool },
     /// A still with a VP8L bitstream.
     Lossless,
-    /// An animation, whose frames are composed on a canvas of their own.
+    /// An animation. Its frames are composed on a canvas.
     Animated,
 }
 
@@ -48,8 +47,8 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     Ok(Header { format: Format::WebP(kind), stored: canvas, orientation })
 }
 
-/// Checks the first picture against the canvas, tells its kind, and looks for the orientation,
-/// which comes last.
+/// Checks the first picture against the canvas, returns its kind, and searches for the orientation, which
+/// comes last.
 fn walk<R: Read + Seek>(
     fields: &mut Fields<R>,
     canvas: Dimensions,
@@ -62,7 +61,7 @@ fn walk<R: Read + Seek>(
     for _ in 0..MAX_CHUNKS {
         let chunk = match Chunk::read(fields) {
             Ok(chunk) => chunk,
-            // A missing picture is the decoder's to report: the canvas has a size.
+            // The canvas has a size. The decoder reports a missing picture.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         };
@@ -88,7 +87,7 @@ fn walk<R: Read + Seek>(
     Ok((kind, Orientation::default()))
 }
 
-/// Reads the size of the bitstream in `chunk`, or in the frame that `chunk` is.
+/// Reads the size of the bitstream in `chunk`, also if `chunk` is a frame.
 fn picture_size<R: Read + Seek>(
     fields: &mut Fields<R>,
     chunk: &Chunk,
@@ -97,7 +96,7 @@ fn picture_size<R: Read + Seek>(
         return chunk.bitstream_size(fields);
     }
 
-    // Position, size, duration and flags of the frame; then ALPH perhaps, then the bitstream.
+    // Position, size, duration and flags of the frame. Then perhaps ALPH, then the bitstream.
     fields.skip(16)?;
     for _ in 0..MAX_CHUNKS {
         let inner = Chunk::read(fields)?;
@@ -123,12 +122,12 @@ impl Chunk {
         Ok(Self { kind: fields.bytes()?, length: fields.le32()?, start: fields.position()? })
     }
 
-    /// Returns the kind of a still whose bitstream is this chunk.
+    /// Returns the kind of a still with this bitstream chunk.
     fn still(&self, has_alpha: bool) -> WebPHeader {
         if &self.kind == b"VP8 " { WebPHeader::Lossy { has_alpha } } else { WebPHeader::Lossless }
     }
 
-    /// Returns the start of the next chunk: chunks are padded to an even length.
+    /// Returns the start of the next chunk. Chunks are padded to an even length.
     fn end(&self) -> u64 {
         self.start + u64::from(self.length) + u64::from(self.length % 2)
     }

@@ -1,4 +1,4 @@
-//! Makes the placeholder of a picture: scales it to a few dozen pixels, and encodes them as a ThumbHash.
+//! Makes a picture's placeholder: scales it to a few dozen pixels, and encodes them as a ThumbHash.
 
 pub(crate) mod hash;
 

@@ -101,7 +101,7 @@ fn all(
     Ok(made)
 }
 
-/// Planned pictures of one source. Only the header was read, and the picture is within the limits.
+/// Planned pictures from one source. Only the header was read, and the picture is within the limits.
 #[derive(Debug)]
 pub struct Rendering {
     header: Header,

@@ -88,7 +88,7 @@ impl Grid {
         Ok(Self { cell: side, columns, rows })
     }
 
-    /// Returns the side of a cell, in pixels.
+    /// Returns a cell's side, in pixels.
     pub const fn cell(self) -> u32 {
         self.cell
     }
@@ -103,7 +103,7 @@ impl Grid {
         self.rows
     }
 
-    /// Returns the size of the sheet.
+    /// Returns the sheet's size.
     pub const fn size(self) -> Dimensions {
         Dimensions { width: self.columns * self.cell, height: self.rows * self.cell }
     }
@@ -136,9 +136,9 @@ pub struct Place {
     pub x: u32,
     /// The distance from the upper edge.
     pub y: u32,
-    /// The width of the picture.
+    /// The picture's width.
     pub width: u32,
-    /// The height of the picture.
+    /// The picture's height.
     pub height: u32,
 }
 

@@ -69,7 +69,7 @@ impl<'a> Stream<'a> {
         Self { bits: Bits::new(data), size, has_alpha: false }
     }
 
-    /// Returns the size of the picture.
+    /// Returns the picture's size.
     pub(super) fn size(&self) -> Dimensions {
         self.size
     }

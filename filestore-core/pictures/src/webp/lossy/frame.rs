@@ -99,7 +99,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Reads the size of the picture, and the size of the first partition in bytes.
+/// Reads the picture's size, and the size of the first partition in bytes.
 fn read_tag(tag: &[u8; TAG_BYTES]) -> Result<(Dimensions, usize), &'static str> {
     let [t0, t1, t2, 0x9D, 0x01, 0x2A, w0, w1, h0, h1] = *tag else {
         return Err("no start code");

@@ -11,7 +11,7 @@ pub const SNIFF_BYTES: usize = 8192;
 /// bytes, or all bytes of a shorter blob. `None` if the type is unknown.
 ///
 /// Bytes are `text/plain` if they are UTF-8 without control characters, except tab, line feed, form
-/// feed and carriage return. A character can be incomplete at the end of `head`. If the text begins
+/// feed and carriage return. `head` can end in the middle of a UTF-8 character. If the text begins
 /// like markup, the type is `text/html`, `image/svg+xml` or `text/xml` (the WHATWG MIME Sniffing
 /// Standard, section 7.1, lists the tags). PDF, RTF and PostScript have their own types.
 ///

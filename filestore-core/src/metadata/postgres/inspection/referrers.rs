@@ -26,7 +26,7 @@ pub(super) const REFERRERS: &str = "SELECT named.file_id, named.storage_provider
      FROM unnest($1::text[]) WITH ORDINALITY AS wanted (blob_key, number)
      LEFT JOIN files AS named ON named.blob_id = right(wanted.blob_key, 26) ORDER BY wanted.number";
 
-/// Reads all dropped blobs, and the record of each blob, if there is one.
+/// Reads all dropped blobs, and each blob's record, if there is one.
 const DOOMED_DROPPED: &str = "SELECT f.file_id, f.storage_provider, f.blob_key
      FROM blob_gc g JOIN files f ON f.blob_id = right(g.blob_key, 26) AND f.blob_key = g.blob_key
      AND f.storage_provider = g.storage_provider WHERE NOT f.purge_claimed LIMIT $1";

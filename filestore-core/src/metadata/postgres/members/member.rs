@@ -90,7 +90,7 @@ pub(in crate::metadata::postgres) struct Member {
     pub(in crate::metadata::postgres) rates: Mutex<Told>,
     /// Wakes the watch to read the servers' table and the secrets again.
     pub(in crate::metadata::postgres) look: Notify,
-    /// True once another process uses the name of this server.
+    /// True once another process uses this server's name.
     pub(in crate::metadata::postgres) is_succeeded: watch::Sender<bool>,
 }
 

@@ -77,7 +77,7 @@ pub(in crate::metadata::postgres) fn start(
 }
 
 impl Watch {
-    /// Watches on one connection after the other, until another process uses the name of this server.
+    /// Watches on one connection after the other, until another process uses this server's name.
     async fn go_on(self) {
         let mut is_said = false;
         while !*self.member.is_succeeded.borrow() {

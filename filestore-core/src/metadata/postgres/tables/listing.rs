@@ -57,7 +57,7 @@ struct Range {
     organization: Option<OrganizationId>,
     status: Status,
     rest: Rest,
-    /// The records that were read, in the order of the listing.
+    /// The records that were read, in the listing's order.
     read: VecDeque<FileRecord>,
 }
 

@@ -29,7 +29,7 @@ pub(super) type Pair = (OrganizationId, ProviderCode);
 
 /// The providers in the active bindings of organizations.
 pub(super) struct Destinations {
-    /// By the number of the organization. `None` for an unreadable binding.
+    /// By the organization's number. `None` for an unreadable binding.
     bound: BTreeMap<i64, Option<ProviderCode>>,
 }
 

@@ -217,7 +217,7 @@ async fn list(
     Ok(due)
 }
 
-/// Lists the dropped blobs of `files` that are not confirmed absent yet, each with the id of its file. A
+/// Lists the dropped blobs of `files` that are not confirmed absent yet, each with its file's id. A
 /// damaged blob is a separate error.
 pub(super) async fn of_files(
     sql: &Sql,

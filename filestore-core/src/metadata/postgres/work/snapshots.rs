@@ -88,7 +88,8 @@ fn too_slow() -> Error {
     Error::new(ErrorKind::Busy, message)
 }
 
-/// Copies all rows. What fails at the database is tried again from the beginning, what fails at the file is not.
+/// Copies all rows. Retries from the beginning after a fault of the database, but not after a fault of the
+/// file.
 async fn copy(sql: &Sql, path: &Path, store: StoreId) -> Result<Result<Copied>, Fault> {
     sql.batch(WAIT_FOR_THE_DISK).await?;
     let (pages, received) = mpsc::channel(PAGES_AHEAD);

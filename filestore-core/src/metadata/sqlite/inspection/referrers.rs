@@ -22,7 +22,7 @@ pub(super) const BY_BLOB: &str = "SELECT file_id, storage_provider, blob_key
 pub(super) const DROPPED: &str = "SELECT 1 FROM blob_gc INDEXED BY blob_gc_by_key
      WHERE blob_key = ?1 AND storage_provider = ?2";
 
-/// Reads all dropped blobs, and the record of each blob, if there is one.
+/// Reads all dropped blobs, and each blob's record, if there is one.
 const DOOMED_DROPPED: &str = "SELECT f.file_id, f.storage_provider, f.blob_key
      FROM blob_gc g CROSS JOIN files f INDEXED BY files_by_blob
      WHERE f.blob_id = substr(g.blob_key, -26) AND f.blob_key = g.blob_key

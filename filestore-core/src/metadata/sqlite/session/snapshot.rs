@@ -277,7 +277,7 @@ fn distrust(sql: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The keys and secrets of a snapshot, valid at the time of its restore.
+/// A snapshot's keys and secrets that are valid when it is restored.
 #[derive(Debug, Default)]
 pub struct GoodAccess {
     /// The keys, oldest first.
@@ -286,7 +286,7 @@ pub struct GoodAccess {
     pub secrets: Vec<SigningSecretInfo>,
 }
 
-/// Turns the database of a snapshot, at `path`, into the database of a restored store. The bytes of the files
+/// Turns a snapshot's database, at `path`, into the database of a restored store. The bytes of the files
 /// in `local` are now on its local disk. `copy_id` becomes the id of a restored copy. Returns the keys and
 /// secrets that were valid at `now`, which are revoked if `options` request it. Blocks.
 pub fn prepare_restored(

@@ -48,13 +48,13 @@ pub struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// Makes the file, in place of one that is there, for the records of `store`.
+    /// Creates the file for the records of `store`, and replaces an existing file.
     pub fn create(path: &Path, store: StoreId) -> Result<Self> {
         make_file(path)?;
         begin(path, store).map_err(|error| Fault::from(error).into_error(COPYING))
     }
 
-    /// Adds rows of a table. Those of one table come in the order of their keys.
+    /// Adds rows to a table. The rows must come in key order.
     pub fn put(&self, table: &Table, rows: &[Cells]) -> Result<()> {
         copying::put(&self.sql, table, rows).map_err(|fault| fault.into_error(COPYING))
     }

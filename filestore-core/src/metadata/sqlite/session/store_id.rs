@@ -1,4 +1,4 @@
-//! The id of the store, in a row of its settings.
+//! The store's id, in a row of its settings.
 
 use rusqlite::Connection;
 
@@ -19,7 +19,7 @@ pub(super) fn put(sql: &Connection, id: StoreId) -> rusqlite::Result<()> {
     sql.execute(INSERT, [STORE_ID, &id.to_string()]).map(drop)
 }
 
-/// Reads the id of the store.
+/// Reads the store's id.
 pub(in crate::metadata::sqlite) fn read(sql: &Connection) -> Result<StoreId, Fault> {
     let id = row::first(sql, ONE, [STORE_ID], |row| row::parse(row, 0).map_err(inconsistent))?;
     id.ok_or_else(|| inconsistent("the store has no id".into()))

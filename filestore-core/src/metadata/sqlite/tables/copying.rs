@@ -50,7 +50,7 @@ impl SqliteMetadata {
     }
 }
 
-/// Returns SQLite's name for a column that numbers the rows of a table.
+/// Returns SQLite's name for a column that numbers a table's rows.
 fn own_name(name: &'static str) -> &'static str {
     if name == "row_id" { "rowid" } else { name }
 }

@@ -206,7 +206,7 @@ pub(in crate::metadata::sqlite) fn query(
     format!("SELECT {} FROM {rest}", columns!())
 }
 
-/// Cursors to merge by their records. Each cursor returns its records in the order of the listing.
+/// Cursors to merge by their records. Each cursor returns its records in the listing's order.
 struct Merge<'s> {
     cursors: Vec<Rows<'s>>,
     by_name: bool,

@@ -1,4 +1,4 @@
-//! The commits of a session: of one file, of a batch, of a replacement.
+//! The commits of a session: one file, a batch or a replacement.
 
 use std::mem;
 
@@ -15,11 +15,12 @@ use crate::service::uploads::new_files::{NewFile, OneOrMore, ReplyShape, StagedF
 use crate::storage::StagedBlob;
 
 impl UploadSession {
-    /// Makes a file of the received bytes. When it returns, bytes and record are durable.
+    /// Makes a file of the received bytes. When the call returns, bytes and record are durable.
     ///
-    /// `DigestMismatch` leaves nothing behind, and `SignatureUsed` if the permit of the upload was spent before.
-    /// `IdempotencyMismatch` if the key was used with another content. `Conflict` if the organization was
-    /// erased after the upload began, `SignatureInvalid` if it was erased after the permit was signed.
+    /// `DigestMismatch` if the bytes have another digest. `SignatureUsed` if another upload used the permit.
+    /// Neither leaves anything behind. `IdempotencyMismatch` if a request with other content used the key.
+    /// `Conflict` if the organization was erased after the upload began, and `SignatureInvalid` if it was
+    /// erased after the permit was signed.
     pub async fn commit(mut self, new: NewUpload) -> Result<Uploaded<FileRecord>> {
         new.given.check(self.store.name_limit())?;
         let bytes = self.only_file().await?;
@@ -44,9 +45,11 @@ impl UploadSession {
         })
     }
 
-    /// Makes files of the received bytes: all of them or none, at every instant, to every reader. The records
-    /// come in ascending order of the items' numbers. Errors as [`commit`](Self::commit), and `MissingField`
-    /// for a batch without items or an item without a file, `InvalidField` if the claims have a permit.
+    /// Makes files of the received bytes. Every reader sees all files or none. The records are in ascending
+    /// order of the item numbers.
+    ///
+    /// Returns the errors of [`commit`](Self::commit). `MissingField` for a batch without items, or an item
+    /// without a file. `InvalidField` if the claims contain a permit.
     pub async fn commit_batch(
         mut self,
         batch: NewBatch,
@@ -78,8 +81,10 @@ impl UploadSession {
         })
     }
 
-    /// Puts the received bytes in the place of those of the claimed file, which must be in `scope`. Errors as
-    /// [`Files::change`](crate::Files::change), and `MissingField` without the claims of a replacement.
+    /// Replaces the content of the claimed file with the received bytes. The file must be in `scope`.
+    ///
+    /// Returns the errors of [`Files::change`](crate::Files::change). `MissingField` without the claims of a
+    /// replacement.
     pub async fn commit_replacement(mut self, new: Replacement, scope: &Scope) -> Result<Changed> {
         new.given.check(self.store.name_limit())?;
         let Some(Claims::Replacement(claims)) = self.claims.take() else {
@@ -114,8 +119,8 @@ impl UploadSession {
         }
     }
 
-    /// Checks that the claims are those of an upload to `organization`, and takes these if there are none.
-    /// Returns the permit that the upload spends.
+    /// Checks that the claims are those of an upload to `organization`. Without claims, takes them. Returns
+    /// the permit that the upload uses up.
     async fn claimed_for(&mut self, organization: &OrganizationId) -> Result<Option<UploadPermit>> {
         if self.claims.is_none() {
             self.claim(UploadClaims::new(organization.clone())).await?;

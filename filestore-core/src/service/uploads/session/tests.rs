@@ -44,7 +44,7 @@ impl Home {
         std::fs::read_dir(self.store.data_dir().path().join("staging")).unwrap().count()
     }
 
-    /// Waits until nothing is staged: dropped bytes are unlinked, and uncounted, beside the task that drops them.
+    /// Waits until nothing is staged. A task of its own unlinks dropped bytes and stops counting them.
     async fn nothing_staged(&self) {
         let emptied = async {
             while self.staged_names() > 0 || self.store.inner.uploads.staged.staged().files > 0 {
@@ -99,7 +99,7 @@ async fn claims_are_taken_in_the_order_of_key_permit_and_quota() {
     drop(other_permit);
     assert_eq!(kind(home.begin(all.clone()).await), ErrorKind::QuotaExceeded);
 
-    // What was refused holds nothing, and claims are values that can be taken again.
+    // A refused session has no claims, and you can take the values again.
     let fits = UploadClaims { bytes: 10, ..all };
     for _ in 0..2 {
         drop(home.begin(fits.clone()).await.unwrap());

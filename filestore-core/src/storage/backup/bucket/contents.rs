@@ -55,7 +55,7 @@ impl Shards {
     }
 }
 
-/// Runs `work` on each element of a batch, several in parallel. Results have the order of the batch.
+/// Runs `work` on each element of a batch, several in parallel. Results have the batch's order.
 pub(super) async fn each<T, U, F>(batch: Vec<T>, work: impl FnMut(T) -> F + Send) -> Result<Vec<U>>
 where
     T: Send,
@@ -147,7 +147,7 @@ impl BackupBucket {
         Ok(Err(problem))
     }
 
-    /// Stores a content under the name of this run. `None` if the bytes do not match.
+    /// Stores a content under this run's name. `None` if the bytes do not match.
     pub(super) async fn put_content(
         &self,
         run: &Run,

@@ -88,7 +88,7 @@ struct Other {
 }
 
 impl Lease {
-    /// Takes the lease of a run. `Locked` while another run excludes this run.
+    /// Takes a run's lease. `Locked` while another run excludes this run.
     pub(super) async fn take(cloud: &Cloud, claim: RunClaim) -> Result<Self> {
         let name = BeatName { run: claim.id, kind: claim.kind, store: claim.store, number: 0 };
         let beat = tokio::sync::Mutex::new(Beat::sent(name));

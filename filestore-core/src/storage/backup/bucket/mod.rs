@@ -10,7 +10,7 @@
 //! .filestore-backup/runs/<run>.<kind>.<store>.<n>   a run under way, see `lease`
 //! ```
 //!
-//! The id of a run that creates a snapshot is the id of the snapshot. A manifest names the run that stored
+//! The id of a run that creates a snapshot is the snapshot's id. A manifest names the run that stored
 //! each content. A name is never reused for other bytes.
 //!
 //! # Crash safety

@@ -41,7 +41,7 @@ impl ContentName {
         Some(Self::new(sha256.parse().ok()?, by.parse().ok()?))
     }
 
-    /// Returns the name of the object.
+    /// Returns the object's name.
     pub(super) fn object(self) -> String {
         format!("{}{self}", shard(self.sha256[0]))
     }

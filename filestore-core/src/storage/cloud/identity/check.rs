@@ -46,7 +46,7 @@ pub struct ProviderCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckStep {
-    /// The name of the step: `write`, `read`, `range`, `presign` and so on.
+    /// The step's name: `write`, `read`, `range`, `presign` and so on.
     pub name: &'static str,
     /// The outcome of the step.
     pub outcome: CheckOutcome,

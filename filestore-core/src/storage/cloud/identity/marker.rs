@@ -1,4 +1,4 @@
-//! The identity of a provider: a marker object with the id of the store.
+//! The identity of a provider: a marker object with the store's id.
 //!
 //! # Purpose
 //! The store treats a missing object as removed. It treats an object that arrived as a copy, and removes the
@@ -81,7 +81,7 @@ pub(in crate::storage::cloud) struct Identity {
     marking: tokio::sync::Mutex<()>,
 }
 
-/// The contents of the marker.
+/// The marker's contents.
 enum Marker {
     /// The id of a store.
     Names(StoreId),
@@ -90,7 +90,7 @@ enum Marker {
 }
 
 impl Marker {
-    /// Parses the bytes of a marker.
+    /// Parses a marker's bytes.
     fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (id, check) = match text.trim().split_once('\n') {

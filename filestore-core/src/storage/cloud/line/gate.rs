@@ -50,7 +50,7 @@ pub(in crate::storage::cloud) enum Patience {
     Forever,
 }
 
-/// The error of a wait that took too long.
+/// The error for a wait that took too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::storage::cloud) struct Waited(pub(in crate::storage::cloud) Duration);
 

@@ -1,4 +1,4 @@
-//! Reads the marker of a provider, and the names and lengths of its objects.
+//! Reads a provider's marker, and the names and lengths of its objects.
 
 use futures_util::{FutureExt, TryStreamExt};
 use opendal::{EntryMode, Lister};
@@ -18,7 +18,7 @@ const LISTING: &str = "listing its objects";
 /// The number of objects in a page.
 const PAGE: usize = 1000;
 
-/// A listing of all objects of a provider.
+/// A listing of a provider's objects.
 pub struct Listing {
     cloud: Cloud,
     /// `None` after an earlier page failed.

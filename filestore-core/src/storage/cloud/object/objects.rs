@@ -87,7 +87,7 @@ impl Cloud {
         Ok(Some(pieces.try_collect::<Vec<_>>().await?.concat().into()))
     }
 
-    /// Returns the size of an object. `None` if it does not exist.
+    /// Returns an object's size. `None` if it does not exist.
     pub(in crate::storage) async fn object_size(&self, name: &str) -> Result<Option<u64>> {
         let _admission = self.inner.breakers.admit(Direction::Read)?;
         let (operator, path) = (self.inner.operator.clone(), name.to_owned());

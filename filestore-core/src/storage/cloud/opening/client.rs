@@ -11,7 +11,7 @@ use super::tls;
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::ProviderConfig;
 
-/// HTTP client that trusts the certificates of the operating system.
+/// HTTP client that trusts the operating system's certificates.
 ///
 /// The client follows no redirect. A provider could lead it to addresses that only this machine reaches, with
 /// headers that hold credentials (`x-amz-security-token`).

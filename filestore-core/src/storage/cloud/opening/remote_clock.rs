@@ -22,7 +22,7 @@ impl RemoteClock {
         Some(self.0.load(Ordering::Relaxed)).filter(|secs| *secs != Self::UNKNOWN)
     }
 
-    /// Reads the time from the headers of a reply, if present.
+    /// Reads the time from a reply's headers, if present.
     #[expect(clippy::disallowed_methods, reason = "compares the clocks of two machines")]
     pub(in crate::storage::cloud) fn hear(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());

@@ -158,7 +158,7 @@ fn watched(
     })
 }
 
-/// Yields the body of a reply. Ends with an error after `silence` without bytes.
+/// Yields a reply's body. Ends with an error after `silence` without bytes.
 fn arriving(reply: reqwest::Response, silence: Duration) -> Unshared {
     let pieces = stream::unfold(Some(reply), move |reply| async move {
         let mut reply = reply?;

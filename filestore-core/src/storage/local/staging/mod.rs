@@ -59,7 +59,7 @@ pub struct StagingWriter {
     pace: Pace,
 }
 
-/// The state of the file.
+/// The file's state.
 enum Sink {
     /// The upload has no file yet, because no buffer was full.
     Unopened,

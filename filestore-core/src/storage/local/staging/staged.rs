@@ -98,7 +98,7 @@ impl Drop for StagedName {
 /// A complete blob, durable under its staged name, that no record names yet. Dropping it unlinks the file
 /// unless [`keep`](Self::keep) was called.
 pub struct StagedBlob {
-    /// The id of the blob, which is also its staged name.
+    /// The blob's id, which is also its staged name.
     pub blob_id: BlobId,
     /// The length in bytes.
     pub size_bytes: u64,

@@ -1,4 +1,4 @@
-//! The headers of a BMP (`BITMAPINFOHEADER` and those after it; `BITMAPCOREHEADER` and `OS22XBITMAPHEADER`).
+//! The headers of a BMP (`BITMAPINFOHEADER` and later, `BITMAPCOREHEADER`, `OS22XBITMAPHEADER`).
 
 use super::super::MAX_PROFILE_BYTES;
 use super::Masks;
@@ -6,9 +6,10 @@ use super::runs::Kind;
 use crate::error::{Result, corrupt, unsupported};
 use crate::pipeline::image_file::ImageFile;
 
-/// The bytes of the file's own header.
+/// The length of the file header, in bytes.
 const FILE_BYTES: usize = 14;
-/// The lengths of headers: the first of OS/2, that of Windows, with three masks, with four, and the last.
+/// The lengths of headers: the first of OS/2, then of Windows: without masks, with three masks, with four
+/// masks, the last version.
 const CORE: usize = 12;
 const WINDOWS: usize = 40;
 const WITH_MASKS: usize = 52;
@@ -19,10 +20,10 @@ const LAST: usize = 124;
 const RLE_8: u32 = 1;
 const RLE_4: u32 = 2;
 const MASKS: u32 = 3;
-/// Of OS/2; for Windows it is JPEG.
+/// For OS/2. For Windows, this value means JPEG.
 const RLE_24: u32 = 4;
 const ALPHA_MASKS: u32 = 6;
-/// "MBED", the kind of colours that an ICC profile in the file describes.
+/// "MBED": an ICC profile in the file describes the colours.
 const EMBEDDED: u32 = 0x4D42_4544;
 
 /// The properties of a picture from its headers.
@@ -33,7 +34,7 @@ pub(super) struct Info {
     pub(super) bits: usize,
     pub(super) stored: Stored,
     pub(super) pixels_at: u64,
-    /// The place and the bytes of an ICC profile.
+    /// The position and the length of an ICC profile.
     profile: Option<(u64, u32)>,
 }
 
@@ -48,7 +49,7 @@ pub(super) enum Stored {
     Runs(Kind),
 }
 
-/// The fields of the second header, those that are missing as 0.
+/// The fields of the second header. A missing field is 0.
 struct Fields {
     bytes: [u8; LAST],
     /// The length that the header claims.
@@ -80,7 +81,7 @@ impl Fields {
         u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.bytes[at + byte]))
     }
 
-    /// Returns true for the headers of Windows, whose lengths are these.
+    /// Returns true for the lengths of Windows headers.
     fn is_of_windows(&self) -> bool {
         matches!(self.length, WINDOWS | WITH_MASKS | WITH_ALPHA | 108 | LAST)
     }
@@ -100,7 +101,7 @@ impl Info {
         let headers = (FILE_BYTES + fields.length) as u64;
         let (masks, behind) = masks(image, &fields, (compression, bits), headers)?;
         let (stored, behind) = stored(image, &fields, (compression, bits), masks, behind)?;
-        // Not before the end of the header.
+        // The pixels never begin before the end of the header.
         let pixels_at = if claimed_at < headers { behind } else { claimed_at };
         let profile = (fields.length == LAST && fields.u32(56) == EMBEDDED)
             .then(|| (FILE_BYTES as u64 + u64::from(fields.u32(112)), fields.u32(116)));
@@ -115,7 +116,7 @@ impl Info {
         })
     }
 
-    /// Reads the profile. One over the limit of all formats is left out, and one that is cut.
+    /// Reads the profile. Ignores a profile that is cut, or larger than the limit of all formats.
     pub(super) fn profile(&self, image: &ImageFile<'_>) -> Option<Vec<u8>> {
         let (at, bytes) = self.profile?;
         let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= MAX_PROFILE_BYTES)?;
@@ -124,8 +125,8 @@ impl Info {
     }
 }
 
-/// Reads the masks of red, green, blue and alpha, and returns them with the end of all headers; `None` for
-/// pixels that have none.
+/// Reads the masks of red, green, blue and alpha. Returns the masks with the end of all headers. `None` for
+/// pixels without masks.
 fn masks(
     image: &ImageFile<'_>,
     fields: &Fields,
@@ -160,7 +161,7 @@ fn masks(
     Ok((Some(masks), headers + bytes as u64))
 }
 
-/// Tells how pixels are stored, and returns the end of the palette as well.
+/// Returns the form of the pixels, and the end of the palette.
 fn stored(
     image: &ImageFile<'_>,
     fields: &Fields,
@@ -193,8 +194,8 @@ fn stored(
     }
 }
 
-/// Reads the palette, three bytes a colour in the first header of OS/2, else four. One that is said to have
-/// more colours than a pixel can name has as many as it can, as browsers take it.
+/// Reads the palette, with three bytes for each colour in the first OS/2 header, otherwise four. As in
+/// browsers, a palette has at most as many colours as a pixel can name.
 fn palette(image: &ImageFile<'_>, fields: &Fields, bits: u16, at: u64) -> (Vec<[u8; 3]>, u64) {
     let most = 1u32 << bits;
     let is_core = fields.length == CORE;
@@ -212,7 +213,7 @@ fn palette(image: &ImageFile<'_>, fields: &Fields, bits: u16, at: u64) -> (Vec<[
     (colors, at + stored.len() as u64)
 }
 
-/// Reads the bytes at a place; returns the number of those that came.
+/// Reads the bytes at a position. Returns the number of bytes that arrived.
 pub(super) fn fill(image: &ImageFile<'_>, at: u64, to: &mut [u8]) -> usize {
     use std::io::{Read, Seek, SeekFrom};
 
@@ -222,7 +223,7 @@ pub(super) fn fill(image: &ImageFile<'_>, at: u64, to: &mut [u8]) -> usize {
     }
     let mut filled = 0;
     while filled < to.len() {
-        // A read that failed is found by whoever asks for the picture: here it is the end.
+        // A failed read counts as the end here. The caller that asks for the picture gets the error.
         match reader.read(&mut to[filled..]) {
             Ok(count @ 1..) => filled += count,
             _ => break,

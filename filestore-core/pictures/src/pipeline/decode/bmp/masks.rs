@@ -5,7 +5,7 @@ use super::Info;
 /// The channels: red, green, blue, alpha.
 pub(super) struct Masks([Channel; 4]);
 
-/// A channel of up to 32 bits side by side.
+/// A channel of up to 32 adjacent bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Channel {
     shift: u32,
@@ -14,8 +14,8 @@ struct Channel {
 }
 
 impl Masks {
-    /// Reads masks; `None` if one is in pieces, or two have a bit in common. A mask of no bits is a channel
-    /// of 0; for alpha that is none.
+    /// Reads masks. `None` if a mask has gaps, or if two masks share a bit. A mask without bits is a channel
+    /// of 0. For alpha, it means that there is no alpha.
     pub(super) fn new(masks: [u32; 4], bits: u16) -> Option<Self> {
         let whole = if bits >= 32 { u32::MAX } else { (1 << bits) - 1 };
         let masks = masks.map(|mask| mask & whole);
@@ -38,7 +38,7 @@ impl Masks {
         self.0[3].bits > 0
     }
 
-    /// Adds the pixels of a stored row: RGB, or RGBA if there is alpha.
+    /// Adds the pixels of a stored row as RGB, or as RGBA if there is alpha.
     pub(super) fn pixels(&self, row: &[u8], info: &Info, pixels: &mut Vec<u8>) {
         let channels = if self.has_alpha() { 4 } else { 3 };
         let bytes = info.bits / 8;

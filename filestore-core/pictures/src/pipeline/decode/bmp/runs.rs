@@ -1,4 +1,4 @@
-//! Pixels that are stored as runs (`BI_RLE8`, `BI_RLE4`, and that of OS/2 with 24 bits).
+//! Pixels that are stored as runs (`BI_RLE8`, `BI_RLE4`, and the 24-bit form of OS/2).
 
 use std::io::{BufRead, Seek, SeekFrom};
 
@@ -8,17 +8,17 @@ use crate::pipeline::image_file::ImageFile;
 
 /// The pixels of a run.
 pub(super) enum Kind {
-    /// Indexes of a byte.
+    /// Indexes of one byte.
     Bytes(Vec<[u8; 3]>),
-    /// Indexes of half a byte: two in turn.
+    /// Indexes of half a byte, two in turn.
     Halves(Vec<[u8; 3]>),
     /// Blue, green and red.
     Colors,
 }
 
-/// Decodes the runs, or those before the damage or the end of the file, and gives the picture to `taken`, row by
-/// row from the top: RGBA, until that returns false. Pixels that no run has are transparent, as browsers show
-/// them. Fails if the data ends before the first run.
+/// Decodes the runs, up to damage or the end of the file. Gives the picture to `taken` as rows of RGBA, from
+/// top to bottom, until `taken` returns false. Pixels without a run are transparent, as in browsers. Fails if
+/// the data ends before the first run.
 pub(super) fn decode(
     image: &ImageFile<'_>,
     info: &Info,
@@ -37,7 +37,7 @@ pub(super) fn decode(
         place: (0, 0),
         shows: false,
     };
-    // The end of the data is the end of what came.
+    // The end of the data ends the part that arrived.
     let ended = canvas.draw(&mut reader, kind);
     image.check()?;
     if ended.is_none() && !canvas.shows {
@@ -78,9 +78,9 @@ impl Kind {
     }
 }
 
-/// The picture that is drawn, and the place of the next pixel, from the first stored row on.
+/// The picture in progress, and the position of the next pixel, counted from the first stored row.
 struct Canvas<'a> {
-    /// Samples from the top row on, and those that a run has.
+    /// Samples from the top row, and a mark for each sample with a run.
     samples: Vec<u8>,
     is_drawn: Vec<bool>,
     each: usize,
@@ -90,7 +90,7 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Draws all runs; `None` where the data ends before them.
+    /// Draws all runs. `None` if the data ends before the last run.
     fn draw(&mut self, reader: &mut impl BufRead, kind: &Kind) -> Option<()> {
         while self.place.1 < self.info.height {
             match (byte(reader)?, kind) {
@@ -121,7 +121,7 @@ impl Canvas<'_> {
         Some(())
     }
 
-    /// Draws `count` pixels of their own colours, which fill an even number of bytes.
+    /// Draws `count` pixels with a colour each. Their bytes are padded to an even number.
     fn literals(&mut self, reader: &mut impl BufRead, kind: &Kind, count: usize) -> Option<()> {
         let bytes = match kind {
             Kind::Bytes(_) => {
@@ -155,7 +155,7 @@ impl Canvas<'_> {
         Some(())
     }
 
-    /// Draws a pixel. What is beyond the end of a row is left out.
+    /// Draws a pixel. Ignores pixels after the end of a row.
     fn put(&mut self, sample: &[u8]) {
         let (x, y) = self.place;
         self.place.0 += 1;
@@ -176,7 +176,7 @@ fn byte(reader: &mut impl BufRead) -> Option<u8> {
     Some(byte)
 }
 
-/// Reads the three bytes of a colour as they are stored.
+/// Reads the three stored bytes of a colour.
 fn bgr(reader: &mut impl BufRead) -> Option<[u8; 3]> {
     Some([byte(reader)?, byte(reader)?, byte(reader)?])
 }

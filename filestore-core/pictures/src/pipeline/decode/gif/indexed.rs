@@ -15,8 +15,7 @@ use crate::pipeline::header::Header;
 use crate::pipeline::image_file::ImageFile;
 use crate::pixels::Layout;
 
-/// Decodes the picture as [`decode`](super::super::decode) says; `None` for a frame that did not come
-/// whole, and for whatever else is unusual.
+/// Decodes the picture, see [`decode`](super::super::decode). `None` for an incomplete or unusual frame.
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -28,7 +27,7 @@ pub(super) fn decode(
 
     let mut options = options();
     options.skip_frame_decoding(true);
-    // Compressed, a pixel has twelve bits at most.
+    // A compressed pixel has at most twelve bits.
     let pixels = u64::from(header.stored.width) * u64::from(header.stored.height);
     let most = METADATA_BYTES.get().max(2 * pixels).min(METADATA_BYTES.get() + image.len());
     options.set_memory_limit(MemoryLimit::Bytes(NonZeroU64::new(most)?));
@@ -48,8 +47,8 @@ pub(super) fn decode(
     Decoded::of_rows(rows, icc(reader.icc_profile().map(<[u8]>::to_vec))).ok()
 }
 
-/// Tells whether memory is meant for the first frame; `None` if there is none. To be asked first: the crate
-/// makes room for the size that a frame says it has before a byte of it came.
+/// Returns if there is memory for the first frame. `None` if there is no frame. Ask this first, because the
+/// crate allocates memory for the size that a frame claims, before a byte of the frame has arrived.
 fn frame_fits(image: &ImageFile<'_>, header: &Header) -> Option<bool> {
     let mut reader = options().read_info(reader(image).ok()?).ok()?;
     let frame = reader.next_frame_info().ok()??;
@@ -57,7 +56,7 @@ fn frame_fits(image: &ImageFile<'_>, header: &Header) -> Option<bool> {
     Some(frame.width > 0 && 4 * pixels <= decode_bytes(header, image.len()) / 2)
 }
 
-/// Makes the rows of the screen, which is transparent around the frame; `None` past the deadline.
+/// Makes the rows of the screen, which is transparent around the frame. `None` after the deadline.
 fn rows(
     image: &ImageFile<'_>,
     header: &Header,
@@ -111,7 +110,7 @@ fn paint(layout: Layout, row: &mut [u8], line: &[u8], colors: &Colors) {
     }
 }
 
-/// Returns the stored row of each shown row of an interlaced frame.
+/// Returns the stored row of each visible row in an interlaced frame.
 fn order(height: usize) -> Vec<usize> {
     let mut stored_at = vec![0; height];
     let shown = PASSES.iter().flat_map(|(first, step)| (*first..height).step_by(*step));

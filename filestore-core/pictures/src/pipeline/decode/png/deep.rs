@@ -1,5 +1,5 @@
-//! A PNG of 16 bits whose samples are not those of sRGB: made so before 8 bits are left of them. Light as it
-//! is would have no shades in the dark otherwise.
+//! A 16-bit PNG with samples that are not sRGB. The samples are converted before they are reduced to 8 bits.
+//! Otherwise, linear light would have no shades in the dark.
 
 use std::io::{BufRead, Seek};
 
@@ -15,7 +15,7 @@ use crate::pipeline::header::{Header, PngHeader};
 use crate::pipeline::image_file::ImageFile;
 use crate::pixels::Layout;
 
-/// Returns the colours of a file that is decoded here; `None` for other files.
+/// Returns the colours of a file that this module decodes. `None` for other files.
 pub(super) fn colors(info: &Info<'_>) -> Option<Defined> {
     if info.bit_depth != BitDepth::Sixteen || info.interlaced {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn colors(info: &Info<'_>) -> Option<Defined> {
     }
 }
 
-/// Decodes the rows up to the last one that shows.
+/// Decodes the rows up to the last visible row.
 pub(super) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
@@ -57,7 +57,7 @@ fn read<R: BufRead + Seek>(
     read.map(drop).ok_or_else(|| corrupt("a row is missing"))
 }
 
-/// Makes 8 bits of each sample of 16; alpha is no light.
+/// Converts each 16-bit sample to 8 bits. Alpha is not light, so it is only rounded.
 fn narrow(wide: &[u8], layout: Layout, samples: &[u8], row: &mut Vec<u8>) {
     row.clear();
     let channels = layout.channels();

@@ -1,12 +1,12 @@
-//! Chunks that the png crate must not see: it refuses a whole picture for what they say of colours, and the
-//! picture can be shown without them.
+//! Chunks that the png crate must not see, because it would refuse the whole picture for their colour
+//! information. The picture is visible without them.
 //!
-//! The crate skips a chunk whose checksum is wrong if the picture can be decoded without it. So a chunk is
-//! hidden by a change of its checksum on the way from the file.
+//! The crate skips a chunk with a wrong checksum if the picture does not need the chunk. So this module hides
+//! a chunk by changing its checksum during the read.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A file in which the checksums at some places are wrong.
+/// A file with wrong checksums at some positions.
 pub(super) struct Hiding<R> {
     file: R,
     places: [Option<u64>; 3],

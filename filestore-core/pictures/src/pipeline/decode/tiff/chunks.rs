@@ -1,4 +1,4 @@
-//! The places of strips and tiles, and their bytes as they are stored.
+//! The positions of strips and tiles, and their stored bytes.
 
 use std::io::{self, BufReader, Read, Seek};
 
@@ -6,25 +6,24 @@ use crate::error::{Result, corrupt};
 use crate::pipeline::header::{Compression, Fields, TiffHeader, Values};
 use crate::pipeline::image_file::{ImageFile, ImageFileReader};
 
-/// The stored bytes of a strip or tile. The length is what the file claims, or up to the next one if it
-/// claims none.
+/// The stored bytes of a strip or tile. The file claims the length. Without a claim, the bytes reach to the
+/// next strip or tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) at: u64,
     pub(super) length: u64,
 }
 
-/// The places of all strips or tiles.
+/// The positions of all strips or tiles.
 pub(super) struct Chunks {
     offsets: Vec<u64>,
     lengths: Vec<u64>,
-    /// The places in their order, and the end of the file, if a length is missing.
+    /// The positions in ascending order, and the end of the file, in case a length is missing.
     edges: Vec<u64>,
 }
 
 impl Chunks {
-    /// Reads the places. More of them than there are strips or tiles are left alone; those that are missing
-    /// are strips or tiles that did not come.
+    /// Reads the positions. Ignores additional positions. A strip or tile without a position is missing.
     pub(super) fn read(image: &ImageFile<'_>, tiff: TiffHeader) -> Result<Self> {
         let most = tiff.chunk_count();
         let read = |values: Option<Values>| match values {
@@ -48,7 +47,7 @@ impl Chunks {
         Ok(Self { offsets, lengths, edges })
     }
 
-    /// Returns the place of a strip or tile; `None` if it has none.
+    /// Returns the position of a strip or tile. `None` if it is missing.
     pub(super) fn place(&self, number: u64) -> Option<Place> {
         let number = usize::try_from(number).ok()?;
         let at = self.offsets.get(number).copied().filter(|at| *at > 0)?;
@@ -63,7 +62,7 @@ impl Chunks {
     }
 }
 
-/// The bytes of a file, those of strips and tiles perhaps with their bits turned around.
+/// The bytes of a file. If necessary, the bits of strips and tiles are reversed.
 pub(super) struct Source<'a> {
     reader: BufReader<ImageFileReader<'a>>,
     is_reversed: bool,
@@ -74,23 +73,23 @@ impl<'a> Source<'a> {
         Self { reader: image.reader(), is_reversed }
     }
 
-    /// Goes to a place, which may be beyond the end.
+    /// Seeks to a position, which can be after the end.
     pub(super) fn go_to(&mut self, at: u64) -> io::Result<()> {
-        // Relative, so that the buffer is kept.
+        // A relative seek keeps the buffer.
         let here = self.reader.stream_position()?;
         let distance = i128::from(at) - i128::from(here);
         let distance = i64::try_from(distance).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         self.reader.seek_relative(distance)
     }
 
-    /// Reads the bytes at a place; returns the number of those that came.
+    /// Reads the bytes at a position. Returns the number of bytes that arrived.
     pub(super) fn fill(&mut self, at: u64, to: &mut [u8]) -> usize {
         if self.go_to(at).is_err() {
             return 0;
         }
         let mut filled = 0;
         while filled < to.len() {
-            // A read that failed is found by whoever asks for the picture: here it is the end.
+            // A failed read counts as the end here. The caller that asks for the picture gets the error.
             match self.read(&mut to[filled..]) {
                 Ok(count @ 1..) => filled += count,
                 _ => break,

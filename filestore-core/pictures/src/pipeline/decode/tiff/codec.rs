@@ -1,5 +1,5 @@
-//! The compressions of strips and tiles, each into memory: as much as came, up to the damage if there is
-//! some.
+//! The compressions of strips and tiles. Each decompresses into memory, up to the end of the data or to
+//! damage.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ use crate::lzw::{self, Dialect, ROOM_BYTES, Strings};
 use crate::pipeline::header::{Compression, TiffHeader};
 use crate::pipeline::image_file::ImageFile;
 
-/// The compressed bytes that are read at once.
+/// The size of one read of compressed bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The reader of the strips or tiles of a file.
@@ -40,9 +40,9 @@ impl<'a> Codec<'a> {
         }
     }
 
-    /// Reads the rows of a strip or tile, from row `first` on, which is 0 but where nothing is compressed.
-    /// Behind the `rows` are [`ROOM_BYTES`] that hold nonsense afterwards. Returns the number of bytes that
-    /// came. Fails for kinds that are not decoded.
+    /// Reads the rows of a strip or tile, from row `first`. `first` is 0 if the rows are compressed. After
+    /// the `rows`, there are [`ROOM_BYTES`] without meaning. Returns the number of bytes that arrived. Fails
+    /// for unsupported kinds.
     pub(super) fn read(&mut self, place: Place, first: u32, roomy: &mut [u8]) -> Result<usize> {
         let bytes = roomy.len().saturating_sub(ROOM_BYTES);
         let rows = &mut roomy[..bytes];
@@ -63,14 +63,14 @@ impl<'a> Codec<'a> {
         }
     }
 
-    /// Opens the stored bytes piece by piece; `None` for a place that no file has.
+    /// Opens the stored bytes for reads in pieces. `None` for an impossible position.
     fn pieces(&mut self, Place { at, length }: Place) -> Option<impl BufRead> {
         self.source.go_to(at).ok()?;
         let data = Read::by_ref(&mut self.source).take(length);
         Some(BufReader::with_capacity(PIECE_BYTES, data))
     }
 
-    /// Reads all stored bytes that are there.
+    /// Reads all stored bytes that arrived.
     fn whole(&mut self, Place { at, length }: Place) -> Result<Vec<u8>> {
         let there = self.file_bytes.saturating_sub(at).min(length);
         let mut data = vec![0; usize::try_from(there).map_err(|_| over_memory())?];
@@ -80,10 +80,10 @@ impl<'a> Codec<'a> {
     }
 
     fn lzw(&mut self, place: Place, roomy: &mut [u8]) -> Result<usize> {
-        // Twelve bits for a byte at most, and a little for codes that clear the table.
+        // At most twelve bits for each byte, and a little for codes that clear the table.
         let most = 2 * roomy.len() as u64 + 64;
         let data = self.whole(Place { length: place.length.min(most), ..place })?;
-        // The form of old: codes begin in the lowest bit.
+        // The old form: codes begin in the lowest bit.
         if matches!(data[..], [0, second, ..] if second & 1 == 1) {
             return Err(unsupported("TIFF"));
         }
@@ -95,8 +95,8 @@ impl<'a> Codec<'a> {
     fn fax(&mut self, place: Place, rows: &mut [u8]) -> Result<usize> {
         let width = u16::try_from(self.tiff.chunks.size.width).map_err(|_| unsupported("TIFF"))?;
         let row_bytes = usize::from(width).div_ceil(8);
-        // Two bytes for a pixel, which is more than any run takes. What the decoder keeps of a row grows
-        // with the row's bytes.
+        // Two bytes for each pixel, more than any run needs. The memory of the decoder for a row depends on
+        // the bytes of the row.
         let most = 16 * row_bytes + 64;
         let left = Cell::new(most);
         let length = place.length.min(16 * rows.len() as u64 + 64);
@@ -114,7 +114,7 @@ impl<'a> Codec<'a> {
             left.set(most);
             match decoder.advance() {
                 Ok(DecodeStatus::Incomplete) => blacken(row, decoder.transition(), width),
-                // White rows may be left out at the end.
+                // White rows can be missing at the end.
                 Ok(DecodeStatus::End) => {}
                 Err(DecodeError::Unsupported) => return Err(unsupported("TIFF")),
                 Err(_) => break,
@@ -125,7 +125,7 @@ impl<'a> Codec<'a> {
     }
 }
 
-/// Sets the bits of the black runs of a white row, whose colour changes at each of these places.
+/// Sets the bits of the black runs in a white row. The colour changes at each of these positions.
 fn blacken(row: &mut [u8], changes: &[u16], width: u16) {
     for run in changes.chunks(2) {
         let end = run.get(1).copied().unwrap_or(width);
@@ -138,7 +138,7 @@ fn blacken(row: &mut [u8], changes: &[u16], width: u16) {
 /// Inflates zlib data (RFC 1950).
 fn inflate(mut data: impl BufRead, rows: &mut [u8]) -> usize {
     let mut inflate = Decompressor::new();
-    // libtiff does not compare it either for rows that came.
+    // libtiff does not compare the checksum either if the rows have arrived.
     inflate.ignore_adler32();
     let mut made = 0;
     while made < rows.len() && !inflate.is_done() {

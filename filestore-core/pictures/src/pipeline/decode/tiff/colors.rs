@@ -1,4 +1,4 @@
-//! From samples of 8 bits to pixels.
+//! Converts 8-bit samples to pixels.
 
 use super::samples::from_16_bits;
 use crate::error::{Result, corrupt};
@@ -15,13 +15,13 @@ pub(super) struct Colors {
 }
 
 impl Colors {
-    /// Reads what the directory says of the colours.
+    /// Reads the colour information in the directory.
     pub(super) fn read(image: &ImageFile<'_>, tiff: TiffHeader, model: TiffModel) -> Result<Self> {
         let palette = if model == TiffModel::Palette { palette(image, tiff)? } else { Vec::new() };
         Ok(Self { model, tiff, width: tiff.width as usize, palette })
     }
 
-    /// Returns the pixels of a row.
+    /// Returns a row's pixels.
     pub(super) fn width(&self) -> usize {
         self.width
     }
@@ -40,7 +40,7 @@ impl Colors {
         }
     }
 
-    /// Makes pixels of the samples of a row, without those that the colours do not need.
+    /// Makes pixels of the samples of a row, and skips samples that the colours do not need.
     pub(super) fn row(&self, samples: &[u8], pixels: &mut Vec<u8>) {
         let kept = self.model.samples() + usize::from(self.has_alpha());
         pixels.clear();
@@ -71,7 +71,7 @@ impl Colors {
         }
     }
 
-    /// Looks colours up. One that no table has is black.
+    /// Looks up colours. If the table lacks a colour, it is black.
     fn look_up(&self, samples: &[u8], pixels: &mut Vec<u8>) {
         let alpha = self.has_alpha();
         for pixel in samples.chunks_exact(self.tiff.samples) {
@@ -84,7 +84,7 @@ impl Colors {
     }
 }
 
-/// Undoes the multiplication of the colours by the last channel.
+/// Reverses the multiplication of the colours by the last channel.
 fn divide_alpha(data: &mut [u8], channels: usize) {
     for pixel in data.chunks_exact_mut(channels) {
         let Some((alpha, colors)) = pixel.split_last_mut() else { continue };
@@ -96,8 +96,8 @@ fn divide_alpha(data: &mut [u8], channels: usize) {
     }
 }
 
-/// Reads the colours that the samples stand for: all red first, then green and blue. As libtiff takes it,
-/// there is one for each sample that can be; of fewer values, a third is red.
+/// Reads the palette: all red, then green, then blue. As in libtiff, there is one entry for each possible
+/// sample. If there are fewer values, a third of them is red.
 fn palette(image: &ImageFile<'_>, tiff: TiffHeader) -> Result<Vec<[u8; 3]>> {
     let values = tiff.palette.ok_or_else(|| corrupt("no palette"))?;
     let most = 3u64 << tiff.bits;
@@ -105,7 +105,7 @@ fn palette(image: &ImageFile<'_>, tiff: TiffHeader) -> Result<Vec<[u8; 3]>> {
     let values = values.numbers(&mut fields, most).map_err(|error| image.explain(error))?;
     let colors = values.len() / 3;
 
-    // Some programs write 8 bits where 16 belong.
+    // Some programs write 8 bits instead of 16.
     let is_narrow = values.iter().all(|value| *value < 256);
     let byte = |value: u64| match u8::try_from(value) {
         Ok(narrow) if is_narrow => narrow,

@@ -1,7 +1,7 @@
 //! JPEGs as strips or tiles (TIFF Technical Note 2).
 //!
-//! The tables of one are those of the next that has none, as libtiff keeps them: older ImageMagick writes
-//! Huffman tables into the first strip alone.
+//! A JPEG without tables uses the tables of the previous JPEG, as in libtiff, because older ImageMagick
+//! writes Huffman tables only into the first strip.
 
 use super::stored;
 use crate::Dimensions;
@@ -14,16 +14,16 @@ use crate::pipeline::image_file::ImageFile;
 use crate::pipeline::resize::resize;
 use crate::pixels::{InkModel, Model, Picture};
 
-/// The bytes of all tables that a file may name.
+/// The maximum size of all tables that a file names, in bytes.
 const MOST_TABLES_BYTES: usize = 64 << 10;
-/// The memory that a JPEG may take, whatever the picture's size: a tile of a few pixels has whole blocks.
+/// The minimum memory limit of a JPEG, because a tile of a few pixels has whole blocks.
 const FEW_BYTES: u64 = 8 << 20;
 
 /// The JPEGs of a file, read in their order.
 pub(super) struct Jpegs<'a> {
     image: &'a ImageFile<'a>,
     tiff: TiffHeader,
-    /// The memory that one JPEG may take, besides the rows and what is stored.
+    /// The memory limit of one JPEG, in addition to the rows and the stored bytes.
     most_bytes: u64,
     tables: Tables,
 }
@@ -33,7 +33,7 @@ impl<'a> Jpegs<'a> {
     pub(super) fn new(image: &'a ImageFile<'a>, tiff: TiffHeader) -> Self {
         let mut tables = Tables::default();
         let shared = tiff.jpeg_tables.map(|values| stored(image, values, MOST_TABLES_BYTES));
-        // Tables that make no sense are none: a JPEG that needs them has no picture then.
+        // Invalid tables count as missing. A JPEG that needs them has no picture.
         if let Some(Ok(shared)) = shared.as_deref().map(Jpeg::survey) {
             tables.add(&shared);
         }
@@ -41,8 +41,8 @@ impl<'a> Jpegs<'a> {
         Self { image, tiff, most_bytes, tables }
     }
 
-    /// Decodes the JPEG of a strip or tile to rows of interleaved samples, which keep their meaning. Returns
-    /// the number of bytes that came: none of a JPEG without a picture.
+    /// Decodes the JPEG of a strip or tile to rows of interleaved samples, without a colour conversion.
+    /// Returns the number of bytes that arrived: 0 for a JPEG without a picture.
     pub(super) fn read(&mut self, data: &[u8], rows: &mut [u8]) -> Result<usize> {
         let mut file = b"\xFF\xD8".to_vec();
         self.tables.write(&mut file);
@@ -73,7 +73,7 @@ impl<'a> Jpegs<'a> {
         Ok(self.put(size, &pixels.data, rows))
     }
 
-    /// Copies the rows of a JPEG of `size`, which may be narrower than its tile.
+    /// Copies the rows of a JPEG of `size`. The JPEG can be narrower than its tile.
     fn put(&self, size: Dimensions, data: &[u8], rows: &mut [u8]) -> usize {
         let samples = self.tiff.samples_of_chunk();
         let (from, to) =
@@ -88,7 +88,7 @@ impl<'a> Jpegs<'a> {
     }
 }
 
-/// Returns a model of so many components that leaves them as they are; `None` for a number without one.
+/// Returns a model that does not convert this many components. `None` if there is no such model.
 fn model(components: usize) -> Option<Model> {
     Some(match components {
         1 => Model::Grey,

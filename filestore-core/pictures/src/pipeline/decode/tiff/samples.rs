@@ -1,8 +1,8 @@
-//! From stored bytes to samples of 8 bits.
+//! Converts stored bytes to 8-bit samples.
 
 use crate::pipeline::header::{Order, Predictor, TiffHeader, TiffModel};
 
-/// Undoes the differences of a stored row of a strip or tile.
+/// Decodes the differences in a stored row of a strip or tile.
 pub(super) fn undo_predictor(row: &mut [u8], tiff: TiffHeader) {
     let samples = tiff.samples_of_chunk();
     match (tiff.predictor, tiff.bits) {
@@ -17,7 +17,7 @@ pub(super) fn undo_predictor(row: &mut [u8], tiff: TiffHeader) {
     }
 }
 
-/// Adds to each sample that of the pixel before.
+/// Adds the sample of the previous pixel to each sample.
 fn add_up(row: &mut [u8], samples: usize) {
     match samples {
         1 => add_up_of::<1>(row),
@@ -41,7 +41,7 @@ fn add_up_of<const SAMPLES: usize>(row: &mut [u8]) {
     }
 }
 
-/// Adds up samples of `BYTES` bytes in the order of the file.
+/// Adds up samples of `BYTES` bytes in the file's order.
 fn add_up_wide<const BYTES: usize>(row: &mut [u8], samples: usize, order: Order) {
     let row = row.as_chunks_mut::<BYTES>().0;
     for at in samples..row.len() {
@@ -61,7 +61,7 @@ fn number<const BYTES: usize>(bytes: [u8; BYTES], order: Order) -> u32 {
     }
 }
 
-/// Puts the bytes of numbers together, of which the row has those of most weight first.
+/// Joins the bytes of numbers. The row contains the most significant bytes of all numbers first.
 fn join_floats(row: &mut [u8], order: Order) {
     let apart = row.to_vec();
     let count = row.len() / 4;
@@ -71,13 +71,13 @@ fn join_floats(row: &mut [u8], order: Order) {
     }
 }
 
-/// Collects the samples of row `y` of a band: of `width` pixels, side by side, 8 bits each.
+/// Collects the samples of row `y` of a band: `width` pixels side by side, 8 bits for each sample.
 pub(super) fn of_row(band: &[u8], tiff: TiffHeader, y: usize, width: usize, samples: &mut Vec<u8>) {
     let row_bytes = usize::try_from(tiff.row_bytes()).expect("within the band");
     let part = row_bytes * tiff.rows_at_once() as usize;
     let (columns, across) = (tiff.chunks.size.width as usize, tiff.chunks.number.width as usize);
     let planes = if tiff.is_planar { tiff.samples } else { 1 };
-    // Not the room behind them.
+    // Without the spare bytes at the end.
     let parts = band.chunks_exact(part.max(1)).take(across * planes);
     let rows = parts.map(|part| &part[y * row_bytes..][..row_bytes]);
 
@@ -91,7 +91,7 @@ pub(super) fn of_row(band: &[u8], tiff: TiffHeader, y: usize, width: usize, samp
         return;
     }
 
-    // A plane of whole rows each, then side by side.
+    // Each plane has whole rows. Here, samples are side by side.
     let mut planes = Vec::with_capacity(width * tiff.samples);
     for (number, row) in rows.enumerate() {
         let pixels = columns.min(width - number % across * columns);
@@ -135,7 +135,7 @@ fn from_float(sample: f32) -> u8 {
     (sample.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// Returns the factor that makes 255 of the largest value of so many bits.
+/// Returns the factor that converts the largest value of this many bits to 255.
 fn scale(bits: u64) -> u8 {
     match bits {
         1 => 255,
@@ -144,7 +144,7 @@ fn scale(bits: u64) -> u8 {
     }
 }
 
-/// Unpacks samples of 1, 2 or 4 `bits`, the first in the highest.
+/// Unpacks samples of 1, 2 or 4 `bits`, from the highest bits.
 fn unpack(row: &[u8], bits: usize, factor: u8, count: usize, samples: &mut Vec<u8>) {
     let each = 8 / bits;
     let mask = (1u8 << bits) - 1;
