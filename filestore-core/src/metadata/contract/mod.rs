@@ -207,7 +207,7 @@ macro_rules! contract_tests {
                 a_new_secret_signs_and_the_one_before_verifies_for_its_time,
                 a_revoked_secret_is_gone_at_once,
                 a_permit_is_spent_with_the_file_that_it_was_for,
-                of_two_concurrent_uploads_with_one_permit_one_is_done,
+                one_permit_serves_only_one_of_two_uploads,
                 a_permit_that_came_too_late_is_refused_and_forgotten,
             }
             erasures {
