@@ -240,6 +240,8 @@ macro_rules! contract_tests {
             a_damaged_dropped_blob_keeps_its_own_file_only_from_the_purge,
             damaged_records_and_bindings_do_not_keep_others_from_their_provider,
             a_page_of_files_to_move_is_full_beside_damaged_ones,
+            a_page_of_sub_systems_is_full_beside_damaged_ones,
+            an_organization_that_cannot_be_read_is_named,
         }
     };
     (@damaged $attribute:tt $make:path: $($name:ident,)*) => {

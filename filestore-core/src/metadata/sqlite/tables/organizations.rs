@@ -8,7 +8,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::file::usage::{KnownOrganization, Standing, Stored, SubSystemUsage, Usage};
 use crate::domain::id::{OrganizationId, SubSystem};
 use crate::metadata::Organizations;
-use crate::metadata::paging::{add_part, parts_limit, scoped_after};
+use crate::metadata::paging::{SubSystemPage, scoped_after};
 
 use super::{bindings, damage, row, usage};
 use crate::metadata::sqlite::SqliteMetadata;
@@ -27,7 +27,7 @@ pub(in crate::metadata::sqlite) const NAMES: &str = "SELECT organization_id FROM
 pub(in crate::metadata::sqlite) const SUB_SYSTEMS: &str =
     "SELECT sub_system, files, bytes, standing FROM sub_system_usage
      WHERE organization_id = ?1 AND sub_system > ?2 AND files > 0
-     ORDER BY sub_system, standing LIMIT ?3";
+     ORDER BY sub_system, standing";
 
 #[async_trait]
 impl Organizations for SqliteMetadata {
@@ -56,15 +56,7 @@ impl Organizations for SqliteMetadata {
         let (organization, after) = (organization.clone(), after.cloned());
         self.readers
             .run("listing sub-systems", move |sql| {
-                let after = after.as_ref().map_or("", SubSystem::as_str);
-                let rows = row::limit(parts_limit(limit));
-                let params = params![organization.as_str(), after, rows];
-                let mut all = Vec::new();
-                for (name, standing, stored) in row::collect(sql, SUB_SYSTEMS, params, part)? {
-                    add_part(&mut all, name, standing, stored);
-                }
-                all.truncate(limit);
-                Ok(all)
+                sub_systems(sql, &organization, after.as_ref(), limit)
             })
             .await
     }
@@ -92,7 +84,10 @@ fn list(
                     row::collect_whole(sql, NAMES, params, |row| Ok(row.get(0)?))?;
                 let mut names = Vec::new();
                 for text in &texts {
-                    let name = text.parse().map_err(|source: Error| damaged(source.into()));
+                    let name = text.parse().map_err(|source: Error| Fault::Row {
+                        what: format!("organization {text:?}"),
+                        source: source.into(),
+                    });
                     names.extend(damage::pass_over(name)?);
                 }
                 describe(sql, names, limit, &mut known)?;
@@ -128,11 +123,40 @@ fn describe(
     Ok(())
 }
 
-fn part(row: &rusqlite::Row<'_>) -> Result<(SubSystem, Standing, Stored), Fault> {
-    let name = row::parse(row, 0).map_err(damaged)?;
-    Ok((name, row::parse(row, 3).map_err(damaged)?, usage::stored(row)?))
+/// Reads the totals until the page is full. Damaged totals are skipped and do not count, unlike with a limit
+/// in the query itself.
+fn sub_systems(
+    sql: &Connection,
+    organization: &OrganizationId,
+    after: Option<&SubSystem>,
+    limit: usize,
+) -> Result<Vec<SubSystemUsage>, Fault> {
+    let after = after.map_or("", SubSystem::as_str);
+    let mut statement = sql.prepare_cached(SUB_SYSTEMS)?;
+    let mut rows = statement.query(params![organization.as_str(), after])?;
+
+    let mut page = SubSystemPage::new(limit);
+    while let Some(row) = rows.next()? {
+        let read = sub_system_row(row, organization);
+        let Some((name, standing, stored)) = damage::pass_over(read)? else { continue };
+        if page.take(name, standing, stored).is_break() {
+            break;
+        }
+    }
+    Ok(page.into_listed())
 }
 
-fn damaged(source: Source) -> Fault {
-    Fault::Row { what: "a total".into(), source }
+fn sub_system_row(
+    row: &rusqlite::Row<'_>,
+    organization: &OrganizationId,
+) -> Result<(SubSystem, Standing, Stored), Fault> {
+    let read = || {
+        let stored = Stored { files: row::unsigned(row, 1)?, bytes: row::unsigned(row, 2)? };
+        Ok((row::parse(row, 0)?, row::parse(row, 3)?, stored))
+    };
+    read().map_err(|source: Source| {
+        let name = row.get(0).unwrap_or_else(|_| String::from("?"));
+        let what = format!("a total of sub-system {name:?} of organization {organization}");
+        Fault::Row { what, source }
+    })
 }
