@@ -19,13 +19,13 @@ use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::{Param, Sql};
 
 /// The ids behind one id: of organizations with files, and of those with an active binding.
-pub(in crate::metadata::postgres) const NAMES: &str =
-    "(SELECT organization_id AS name FROM organization_usage WHERE organization_id > $1
+pub(in crate::metadata::postgres) const IDS: &str =
+    "(SELECT organization_id AS id FROM organization_usage WHERE organization_id > $1
       GROUP BY organization_id HAVING sum(files) > 0 ORDER BY organization_id LIMIT $2)
      UNION (SELECT organization_id::text COLLATE \"C\" FROM bindings
       WHERE is_active AND (organization_id::text COLLATE \"C\") > $1
       ORDER BY organization_id::text COLLATE \"C\" LIMIT $2)
-     ORDER BY name LIMIT $2";
+     ORDER BY id LIMIT $2";
 
 pub(in crate::metadata::postgres) const USAGES: &str =
     "SELECT organization_id, sum(files)::bigint, sum(bytes)::bigint FROM organization_usage
@@ -92,19 +92,19 @@ async fn list(
         Scope::Organizations(list) => known = described(sql, scoped_after(list, after)).await?,
         Scope::All => {
             let mut after = after.map_or("", OrganizationId::as_str).to_owned();
-            // Names that are passed over must not make a page look like the last one.
+            // Damaged ids are skipped. Read on, so that a short page means the end.
             while known.len() < limit {
-                let rows = sql.rows(NAMES, &[&after, &row::limit(limit)]).await?;
-                let mut names = Vec::new();
+                let rows = sql.rows(IDS, &[&after, &row::limit(limit)]).await?;
+                let mut ids = Vec::new();
                 for row in &rows {
                     let text: &str = row.try_get(0)?;
-                    let name = text.parse().map_err(|source: Error| Fault::Row {
+                    let id = text.parse().map_err(|source: Error| Fault::Row {
                         what: format!("organization {text:?}"),
                         source: source.into(),
                     });
-                    names.extend(sql.pass_over(name)?);
+                    ids.extend(sql.pass_over(id)?);
                 }
-                known.extend(described(sql, names).await?);
+                known.extend(described(sql, ids).await?);
 
                 let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { break };
                 after = last.try_get(0)?;
@@ -116,15 +116,15 @@ async fn list(
 }
 
 /// Reads the files, bytes and bindings of organizations. Leaves out those without any.
-async fn described(sql: &Sql, names: Vec<OrganizationId>) -> Result<Vec<KnownOrganization>, Fault> {
-    let texts: Vec<&str> = names.iter().map(OrganizationId::as_str).collect();
+async fn described(sql: &Sql, ids: Vec<OrganizationId>) -> Result<Vec<KnownOrganization>, Fault> {
+    let texts: Vec<&str> = ids.iter().map(OrganizationId::as_str).collect();
     let mut usages = BTreeMap::new();
     for row in sql.rows(USAGES, &[&texts]).await? {
         usages.insert(row.try_get::<_, String>(0)?, usage::stored(&row)?);
     }
-    let mut bindings = active(sql, &names).await?;
+    let mut bindings = active(sql, &ids).await?;
 
-    let known = names.into_iter().map(|organization_id| {
+    let known = ids.into_iter().map(|organization_id| {
         let stored = usages.get(organization_id.as_str()).copied().unwrap_or_default();
         let number = organization_id.number().map(OrganizationNumber::get);
         let binding = number.and_then(|number| bindings.remove(&number));
@@ -135,9 +135,9 @@ async fn described(sql: &Sql, names: Vec<OrganizationId>) -> Result<Vec<KnownOrg
 }
 
 /// Reads the active bindings of organizations, by their numbers. Damaged ones are passed over.
-async fn active(sql: &Sql, names: &[OrganizationId]) -> Result<BTreeMap<i64, Binding>, Fault> {
+async fn active(sql: &Sql, ids: &[OrganizationId]) -> Result<BTreeMap<i64, Binding>, Fault> {
     let numbers: Vec<i64> =
-        names.iter().filter_map(OrganizationId::number).map(OrganizationNumber::get).collect();
+        ids.iter().filter_map(OrganizationId::number).map(OrganizationNumber::get).collect();
     let mut active = BTreeMap::new();
     for (number, binding) in bindings::all_active(sql, &numbers).await? {
         if let Some(binding) = sql.pass_over(binding)? {

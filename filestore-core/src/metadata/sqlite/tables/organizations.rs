@@ -15,11 +15,11 @@ use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
 
 /// The ids behind one id: of organizations with files, and of those with an active binding.
-pub(in crate::metadata::sqlite) const NAMES: &str = "SELECT organization_id FROM (
+pub(in crate::metadata::sqlite) const IDS: &str = "SELECT organization_id FROM (
       SELECT DISTINCT organization_id FROM organization_usage
       WHERE organization_id > ?1 AND files > 0 ORDER BY organization_id LIMIT ?2)
-     UNION SELECT name FROM (
-      SELECT CAST(organization_id AS TEXT) AS name FROM bindings INDEXED BY bindings_by_name
+     UNION SELECT id FROM (
+      SELECT CAST(organization_id AS TEXT) AS id FROM bindings INDEXED BY bindings_by_name
       WHERE is_active = 1 AND CAST(organization_id AS TEXT) > ?1
       ORDER BY CAST(organization_id AS TEXT) LIMIT ?2)
      ORDER BY 1 LIMIT ?2";
@@ -74,23 +74,23 @@ fn list(
 ) -> Result<Vec<KnownOrganization>, Fault> {
     let mut known = Vec::new();
     match scope {
-        Scope::Organizations(list) => describe(sql, scoped_after(list, after), limit, &mut known)?,
+        Scope::Organizations(list) => known = described(sql, scoped_after(list, after), limit)?,
         Scope::All => {
             let mut after = after.map_or("", OrganizationId::as_str).to_owned();
-            // Names that are passed over must not make a page look like the last one.
+            // Damaged ids are skipped. Read on, so that a short page means the end.
             while known.len() < limit {
                 let params = params![after, row::limit(limit)];
                 let texts: Vec<String> =
-                    row::collect_whole(sql, NAMES, params, |row| Ok(row.get(0)?))?;
-                let mut names = Vec::new();
+                    row::collect_whole(sql, IDS, params, |row| Ok(row.get(0)?))?;
+                let mut ids = Vec::new();
                 for text in &texts {
-                    let name = text.parse().map_err(|source: Error| Fault::Row {
+                    let id = text.parse().map_err(|source: Error| Fault::Row {
                         what: format!("organization {text:?}"),
                         source: source.into(),
                     });
-                    names.extend(damage::pass_over(name)?);
+                    ids.extend(damage::pass_over(id)?);
                 }
-                describe(sql, names, limit, &mut known)?;
+                known.extend(described(sql, ids, limit - known.len())?);
 
                 let Some(last) = texts.last().filter(|_| texts.len() >= limit) else { break };
                 after.clone_from(last);
@@ -100,14 +100,14 @@ fn list(
     Ok(known)
 }
 
-/// Adds the files, bytes and bindings of organizations until there are `limit`. Leaves out those without any.
-fn describe(
+/// Reads the files, bytes and bindings of up to `limit` organizations. Leaves out those without any.
+fn described(
     sql: &Connection,
-    names: Vec<OrganizationId>,
+    ids: Vec<OrganizationId>,
     limit: usize,
-    known: &mut Vec<KnownOrganization>,
-) -> Result<(), Fault> {
-    for organization_id in names {
+) -> Result<Vec<KnownOrganization>, Fault> {
+    let mut known = Vec::new();
+    for organization_id in ids {
         if known.len() == limit {
             break;
         }
@@ -120,7 +120,7 @@ fn describe(
             known.push(KnownOrganization { organization_id, stored, binding });
         }
     }
-    Ok(())
+    Ok(known)
 }
 
 /// Reads the totals until the page is full. Damaged totals are skipped and do not count, unlike with a limit
