@@ -506,6 +506,16 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_stands_in_the_middle_of_its_cell() {
+        for (index, width, height, x, y) in
+            [(0, 200, 200, 0, 0), (4, 200, 101, 200, 248), (4, 133, 104, 232, 248)]
+        {
+            let place = grid(5).place(index, Dimensions { width, height });
+            assert_eq!(place, Place { x, y, width, height });
+        }
+    }
+
+    #[test]
     fn all_pictures_begin_at_even_pixels_within_their_cell() {
         let grid = grid(5);
         for side in 1..=200 {
