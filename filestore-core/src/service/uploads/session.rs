@@ -28,7 +28,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::report::erasure::Era;
 use crate::service::FileStore;
-use crate::storage::{Holder, StagingWriter};
+use crate::storage::{StagingWriter, Uploader};
 
 /// The bytes that may arrive before their room is reserved, and the step in which the room grows.
 /// Announced bytes are reserved before.
@@ -97,8 +97,8 @@ const ONLY: u32 = 0;
 #[must_use = "a drop ends the upload and discards its bytes"]
 pub struct UploadSession {
     store: FileStore,
-    /// The holder of the bytes that arrive from now on.
-    holder: Holder,
+    /// The uploader of the bytes that arrive from now on.
+    uploader: Uploader,
     /// The era in which the upload began.
     era: Era,
     claims: Option<Claims>,
@@ -147,10 +147,10 @@ impl fmt::Debug for UploadSession {
 
 impl UploadSession {
     /// Begins without claims.
-    pub(super) fn new(store: FileStore, holder: Holder, era: Era) -> Self {
+    pub(super) fn new(store: FileStore, uploader: Uploader, era: Era) -> Self {
         Self {
             store,
-            holder,
+            uploader,
             era,
             claims: None,
             guards: ClaimGuards::default(),
@@ -176,7 +176,7 @@ impl UploadSession {
                 .with_limit(max));
         }
         self.guards = claims.take(&self.store, self.received_bytes()).await?;
-        self.holder = Holder::Organization(claims.organization_id.clone());
+        self.uploader = Uploader::Organization(claims.organization_id.clone());
         self.claims = Some(Claims::Upload(claims));
         Ok(())
     }
@@ -193,7 +193,7 @@ impl UploadSession {
         self.expect_unclaimed()?;
         let received = self.received_bytes();
         let (organization, guards) = claims.take(&self.store, scope, received).await?;
-        (self.guards, self.holder) = (guards, Holder::Organization(organization));
+        (self.guards, self.uploader) = (guards, Uploader::Organization(organization));
         self.claims = Some(Claims::Replacement(claims));
         Ok(())
     }
@@ -244,7 +244,7 @@ impl UploadSession {
         let max = max_bytes.min(claimed).min(limits.max_file_size);
         let is_batch_s = item.is_some() && max < limits.max_file_size;
         let batch_limit = is_batch_s.then_some(limits.max_batch_size);
-        let share = inner.uploads.staged.begin(self.holder.clone())?;
+        let share = inner.uploads.staged.begin(self.uploader.clone())?;
         let writer = inner.stores.local().stage(BlobId::generate(inner.now()), max).await?;
         let writer = writer.counted_in(share).begun_in(self.era);
         let ask_at = FIRST_BYTES.saturating_sub(self.whole.bytes());

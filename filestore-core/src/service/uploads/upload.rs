@@ -17,7 +17,7 @@ use crate::domain::id::{KeyId, OrganizationId};
 use crate::domain::report::erasure::Era;
 use crate::service::FileStore;
 use crate::service::request::{BatchItem, GivenName, NewBatch, NewUpload, Uploaded};
-use crate::storage::Holder;
+use crate::storage::Uploader;
 
 /// The beginning of an [`UploadSession`], for callers that receive bytes themselves; from
 /// [`FileStore::uploads`].
@@ -39,14 +39,14 @@ use crate::storage::Holder;
 #[derive(Debug, Clone)]
 pub struct Uploads<'a> {
     store: &'a FileStore,
-    holder: Holder,
+    uploader: Uploader,
     era: Option<Era>,
 }
 
 impl FileStore {
     /// Gives access to uploads in steps: claims, bytes, commit.
     pub fn uploads(&self) -> Uploads<'_> {
-        Uploads { store: self, holder: Holder::Unknown, era: None }
+        Uploads { store: self, uploader: Uploader::Unknown, era: None }
     }
 
     /// Uploads all of `reader` as one file. When it returns, bytes and record are durable.
@@ -156,26 +156,26 @@ impl Uploads<'_> {
     /// first.
     pub fn begin_unclaimed(self) -> UploadSession {
         let era = self.era.unwrap_or_else(|| self.store.inner.metadata.era());
-        UploadSession::new(self.store.clone(), self.holder, era)
+        UploadSession::new(self.store.clone(), self.uploader, era)
     }
 
     /// Counts bytes that arrive without claims for `organization`, from the first byte.
     #[must_use]
     pub fn of(self, organization: &OrganizationId) -> Self {
-        Self { holder: Holder::Organization(organization.clone()), ..self }
+        Self { uploader: Uploader::Organization(organization.clone()), ..self }
     }
 
     /// Counts bytes that arrive without claims for the sender who showed this key.
     #[must_use]
     pub fn by_key(self, key: KeyId) -> Self {
-        Self { holder: Holder::Key(key), ..self }
+        Self { uploader: Uploader::Key(key), ..self }
     }
 
     /// Counts bytes that arrive without claims for the sender at this address: where there are no keys. Without any
     /// of these, all senders share the room of one.
     #[must_use]
     pub fn by_address(self, address: IpAddr) -> Self {
-        Self { holder: Holder::Address(address), ..self }
+        Self { uploader: Uploader::Address(address), ..self }
     }
 
     /// Returns the present era, for work that begins now: see [`begun_in`](Self::begun_in). Answered from
