@@ -343,9 +343,9 @@ impl UploadSession {
     }
 
     /// Ends the file that is being received, and waits until all files are durable.
-    pub async fn settle(&mut self) -> Result<()> {
+    pub async fn finish_files(&mut self) -> Result<()> {
         self.end_file().await?;
-        self.whole.settle().await
+        self.whole.finish_all().await
     }
 
     /// Returns how many bytes have arrived, of all files.

@@ -46,7 +46,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
         fields.take(&call, &mut session, &mut part).await?;
     }
 
-    session.settle().await?;
+    session.finish_files().await?;
     let (new, items) = fields.finish()?;
     call.recheck().await?.check(&new.organization_id)?;
     match session.commit_batch(new, items).await? {

@@ -52,7 +52,7 @@ impl UploadSession {
         batch: NewBatch,
         mut items: Vec<BatchItem>,
     ) -> Result<Uploaded<Vec<FileRecord>>> {
-        self.settle().await?;
+        self.finish_files().await?;
         self.check_batch(&items)?;
         items.sort_by_key(|item| item.index);
         if self.claimed_for(&batch.organization_id).await?.is_some() {
@@ -92,7 +92,7 @@ impl UploadSession {
 
     /// Takes the one file of an upload or a replacement.
     async fn only_file(&mut self) -> Result<StagedBlob> {
-        self.settle().await?;
+        self.finish_files().await?;
         self.expect_shape(Shape::OneFile)?;
         self.whole.take(ONLY).ok_or_else(|| missing("file", "no file has arrived"))
     }
