@@ -39,7 +39,7 @@ pub(crate) mod access;
 pub(crate) mod providers;
 pub(crate) mod work;
 mod request;
-mod settled;
+mod retry;
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated, Writes};
 use crate::service::providers::cloud_write::{Objects, Refusal};
 use crate::service::request::{Change, Edit, GivenName, Preconditions, Replacement};
-use crate::service::settled::until_settled;
+use crate::service::retry::retry_if_changed;
 use crate::service::uploads::arrived::{Arrived, Naming};
 use crate::service::uploads::claims::ReplacementClaims;
 use crate::service::uploads::placement::{MayLeave, Placement};
@@ -190,7 +190,7 @@ impl Files<'_> {
     ) -> Result<Changed> {
         let first: OnceLock<Arc<FileRecord>> = OnceLock::new();
 
-        until_settled("the file", DECISIONS, || async {
+        retry_if_changed("the file", DECISIONS, || async {
             let old = self.record_fresh(id).await?;
             if first.get().is_some_and(|first| was_requested(first, &old)) {
                 let message = "another request changed the file at the same moment";

@@ -29,7 +29,7 @@ use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::service::access::signing::permit_spent;
 use crate::service::providers::cloud_write::{Objects, Refusal};
 use crate::service::request::Uploaded;
-use crate::service::settled::until_settled;
+use crate::service::retry::retry_if_changed;
 use crate::service::{FileStore, Inner};
 use crate::storage::StagedBlob;
 use crate::tasks;
@@ -107,7 +107,7 @@ impl FileStore {
         claimed: &Arc<Claimed>,
     ) -> Result<Committed> {
         let may_leave = if files.temp { MayLeave::No } else { MayLeave::Yes };
-        until_settled("the organization's binding", PLACEMENTS, || async {
+        retry_if_changed("the organization's binding", PLACEMENTS, || async {
             let place = self.inner.place(&files.organization_id, may_leave).await?;
             let prepared = self.prepare(&place, files, era, claimed).await?;
             self.insert(prepared, staged).await
