@@ -191,7 +191,7 @@ impl FileStoreBuilder {
         };
 
         check_identity(&dir, &*metadata, providers.backend()).await?;
-        let opener = last_used::settle(&*metadata, &mut config, opener, age).await?;
+        let opener = last_used::record_or_follow(&*metadata, &mut config, opener, age).await?;
 
         let access = Access::load(Arc::clone(&metadata), clock.clone(), &config.signing).await?;
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
