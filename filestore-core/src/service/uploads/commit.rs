@@ -17,7 +17,7 @@ use super::claims::ClaimGuards;
 use super::idempotency::IdempotencyGuard;
 use super::new_files::{OneOrMore, ReplyShape, StagedFiles};
 use super::placement::{MayLeave, Placement};
-use super::staged::{Held, Staged};
+use super::staged::{Lent, Staged};
 use crate::domain::access::signed_url::UploadPermit;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::record::FileRecord;
@@ -155,9 +155,9 @@ impl FileStore {
 
     /// Inserts the records; `None` if the binding changed meanwhile.
     async fn insert(&self, prepared: Prepared, staged: &Staged) -> Result<Option<Committed>> {
-        let (store, held) = (self.clone(), staged.hold());
+        let (store, lent) = (self.clone(), staged.lend());
         // From here on nothing is cancelled. The claims live until the outcome is known.
-        let inserting = tasks::spawn(async move { store.insert_held(prepared, held).await });
+        let inserting = tasks::spawn(async move { store.insert_lent(prepared, lent).await });
         let (outcome, released) =
             inserting.await.map_err(|error| Error::internal("committing an upload", error))?;
 
@@ -166,10 +166,10 @@ impl FileStore {
     }
 
     /// Inserts the records, and returns their bytes if these are certainly not theirs.
-    async fn insert_held(
+    async fn insert_lent(
         &self,
         prepared: Prepared,
-        held: Held,
+        lent: Lent,
     ) -> (Result<Option<Committed>>, Vec<StagedBlob>) {
         let Prepared { records, objects, insert, claimed } = prepared;
         let (binding, quota_bytes) = (insert.binding.clone(), insert.quota_bytes);
@@ -184,23 +184,23 @@ impl FileStore {
         match inserted {
             Ok(Inserted::Done) => {
                 self.inner.wake_sync(&binding);
-                self.settle_new(&records, held).await;
+                self.settle_new(&records, lent).await;
                 (Ok(Some(Uploaded::New(records))), Vec::new())
             }
-            Ok(Inserted::PlacementStale) => (Ok(None), held.release()),
+            Ok(Inserted::PlacementStale) => (Ok(None), lent.release()),
             Ok(Inserted::OverQuota) => {
                 let quota = quota_bytes.unwrap_or_default();
-                (Err(self.over_quota(&organization, quota).await), held.release())
+                (Err(self.over_quota(&organization, quota).await), lent.release())
             }
-            Ok(Inserted::PermitSpent) => (Err(permit_spent()), held.release()),
-            Ok(Inserted::Erased) => (Err(ended_by_erasure(permit.as_ref())), held.release()),
+            Ok(Inserted::PermitSpent) => (Err(permit_spent()), lent.release()),
+            Ok(Inserted::Erased) => (Err(ended_by_erasure(permit.as_ref())), lent.release()),
             Ok(Inserted::OverFileQuota) => {
                 let quota = quota_files.unwrap_or_default();
-                (Err(self.over_file_quota(&organization, quota).await), held.release())
+                (Err(self.over_file_quota(&organization, quota).await), lent.release())
             }
-            Ok(Inserted::IdempotencyTaken) => (self.replay_taken(&claimed).await, held.release()),
+            Ok(Inserted::IdempotencyTaken) => (self.replay_taken(&claimed).await, lent.release()),
             Err(error) => {
-                self.inner.discard_uncommitted(held.ids(), &error).await;
+                self.inner.discard_uncommitted(lent.ids(), &error).await;
                 (Err(error), Vec::new())
             }
         }
@@ -208,12 +208,12 @@ impl FileStore {
 
     /// Does what follows the commit of new files: final names, or the end of the staged bytes whose
     /// objects a provider has; variants in advance.
-    async fn settle_new(&self, records: &OneOrMore<FileRecord>, held: Held) {
+    async fn settle_new(&self, records: &OneOrMore<FileRecord>, lent: Lent) {
         if records.first.blob.provider.is_local() {
             let keys = records.iter().map(|record| record.blob.key.clone());
             self.inner.publish_soon(keys);
         } else {
-            self.inner.discard(held.ids()).await;
+            self.inner.discard(lent.ids()).await;
         }
 
         for record in records.iter() {
