@@ -76,7 +76,7 @@ struct Prepared {
 impl FileStore {
     /// Commits the files, or finds the reply to an earlier request with the same key. A caller that is
     /// cancelled before the insert is queued leaves nothing behind.
-    pub(super) async fn commit(
+    pub(super) async fn insert_or_replay(
         &self,
         files: StagedFiles,
         guards: ClaimGuards,

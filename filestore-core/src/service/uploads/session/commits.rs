@@ -38,7 +38,7 @@ impl UploadSession {
             reply: ReplyShape::Record,
             permit,
         };
-        Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
+        Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.first),
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
@@ -72,7 +72,7 @@ impl UploadSession {
             reply: ReplyShape::List,
             permit: None,
         };
-        Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
+        Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.into_vec()),
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
