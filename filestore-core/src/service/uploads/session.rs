@@ -130,8 +130,8 @@ struct Incoming {
     writer: StagingWriter,
     /// The most bytes of its batch, if these leave fewer than a file may have.
     batch_limit: Option<u64>,
-    /// The number of received bytes at which the room grows.
-    ask_at: u64,
+    /// The number of received bytes at which the session reserves more of the quota.
+    next_reservation_at: u64,
     /// False while a write runs, and after one that failed or was dropped: then bytes can be missing.
     is_sound: bool,
 }
@@ -242,13 +242,14 @@ impl UploadSession {
             Some(Claims::Replacement(_)) | None => u64::MAX,
         };
         let max = max_bytes.min(claimed).min(limits.max_file_size);
-        let is_batch_s = item.is_some() && max < limits.max_file_size;
-        let batch_limit = is_batch_s.then_some(limits.max_batch_size);
+        let batch_limit_applies = item.is_some() && max < limits.max_file_size;
+        let batch_limit = batch_limit_applies.then_some(limits.max_batch_size);
         let share = inner.uploads.staged.begin(self.uploader.clone())?;
         let writer = inner.stores.local().stage(BlobId::generate(inner.now()), max).await?;
         let writer = writer.counted_in(share).begun_in(self.era);
-        let ask_at = FIRST_BYTES.saturating_sub(self.whole.bytes());
-        self.incoming = Some(Incoming { item, writer, batch_limit, ask_at, is_sound: true });
+        let next_reservation_at = FIRST_BYTES.saturating_sub(self.whole.bytes());
+        self.incoming =
+            Some(Incoming { item, writer, batch_limit, next_reservation_at, is_sound: true });
         Ok(())
     }
 
@@ -281,11 +282,11 @@ impl UploadSession {
         })?;
 
         let received = incoming.writer.size_bytes();
-        if received > incoming.ask_at {
+        if received > incoming.next_reservation_at {
             if let Some(quota) = &mut self.guards.quota {
                 quota.grow_to(&self.store, before.saturating_add(received)).await?;
             }
-            incoming.ask_at = received + STEP_BYTES;
+            incoming.next_reservation_at = received + STEP_BYTES;
         }
         incoming.is_sound = true;
         Ok(())
