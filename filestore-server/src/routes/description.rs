@@ -13,13 +13,13 @@ use warp::reply::Response;
 use crate::http::base::Base;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, get};
+use crate::routes::filters::{RouteFilter, any_of, get};
 
 const DOCUMENT: &str = include_str!("../../docs/openapi.json");
 const PAGE: &str = include_str!("../../docs/api.html");
 
 /// Builds `/openapi.json` and `/docs`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let document = warp::path!("openapi.json").and(get(document));
     let page = warp::path!("docs").and(get(page));
 

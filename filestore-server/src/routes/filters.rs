@@ -18,7 +18,7 @@ use crate::request::incoming::{Body, body};
 pub(super) const READ_ONLY: &str = "GET, HEAD";
 
 /// A resource with all its methods.
-pub(crate) type Route = BoxedFilter<(Response,)>;
+pub(crate) type RouteFilter = BoxedFilter<(Response,)>;
 
 /// A path that extracts one value.
 pub(super) trait At<T>:
@@ -35,7 +35,7 @@ impl<T, P> At<T> for P where
 ///
 /// All resources have the same type. Otherwise the types of nested filters would grow, and slow down the
 /// compiler.
-pub(super) fn any_of<const N: usize>(resources: [Route; N]) -> Route {
+pub(super) fn any_of<const N: usize>(resources: [RouteFilter; N]) -> RouteFilter {
     let joined = resources.into_iter().rev().reduce(|rest, one| one.or(rest).unify().boxed());
     joined.expect("at least one resource")
 }
@@ -84,7 +84,7 @@ where
 
 /// Answers GET and HEAD below `path` with `handle`, which gets the segment from `path`. Answers every other
 /// method with 405.
-pub(super) fn get_at<T, H, F>(path: impl At<T>, handle: H) -> Route
+pub(super) fn get_at<T, H, F>(path: impl At<T>, handle: H) -> RouteFilter
 where
     T: Send + 'static,
     H: Fn(Arc<Call>, T) -> F + Clone + Send + Sync + 'static,
@@ -100,7 +100,7 @@ where
 
 /// Answers POST below `path` with `handle`, which gets the segment from `path`. Answers every other method
 /// with 405.
-pub(super) fn post_at<T, H, F>(path: impl At<T>, handle: H) -> Route
+pub(super) fn post_at<T, H, F>(path: impl At<T>, handle: H) -> RouteFilter
 where
     T: Send + 'static,
     H: Fn(Arc<Call>, T, Body) -> F + Clone + Send + Sync + 'static,

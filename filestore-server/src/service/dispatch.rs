@@ -45,7 +45,7 @@ use crate::request::gate;
 use crate::request::incoming::check_transfer_coding;
 use crate::request::notes::Notes;
 use crate::routes::audit_line::put_on_record;
-use crate::routes::{Route, direct};
+use crate::routes::{RouteFilter, direct};
 use crate::state::App;
 use crate::table::{self, Need};
 
@@ -61,7 +61,7 @@ pub(crate) struct Connection {
 /// Answers a request.
 pub(super) fn answer<B>(
     app: &Arc<App>,
-    routes: &Route,
+    routes: &RouteFilter,
     request: Request<B>,
     connection: Connection,
 ) -> impl Future<Output = Response> + Send + 'static + use<B>
@@ -107,7 +107,7 @@ where
 
 /// Passes a request to the filters.
 fn routed<B>(
-    routes: &Route,
+    routes: &RouteFilter,
     request: Request<B>,
 ) -> impl Future<Output = Result<Response, Infallible>> + Send + 'static + use<B>
 where

@@ -14,7 +14,7 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, any_of, post, post_at};
+use crate::routes::filters::{RouteFilter, any_of, post, post_at};
 
 const FILE_KEYS: [&str; 5] = ["size", "fit", "animated", "disposition", "expires_in_s"];
 
@@ -22,7 +22,7 @@ const UPLOAD_KEYS: [&str; 6] =
     ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "expires_in_s"];
 
 /// Builds `/files/{fileId}/sign` and `/files/sign-upload`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let file = post_at(warp::path!("files" / IdSegment / "sign"), sign);
     let upload = warp::path!("files" / "sign-upload").and(post(sign_upload));
     any_of([file, upload.boxed()])
