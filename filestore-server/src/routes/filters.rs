@@ -60,7 +60,7 @@ pub(super) fn not_allowed(
 
 /// Converts the result of a handler to a reply. A request without a row in the table of routes is not
 /// handled, because its required right is unknown.
-pub(super) async fn answer(
+pub(super) async fn reply_of(
     call: Arc<Call>,
     handled: impl Future<Output = Result<Response, Failure>>,
 ) -> Response {
@@ -78,7 +78,7 @@ where
 {
     let read = get_or_head()
         .and(call())
-        .then(move |call: Arc<Call>| answer(Arc::clone(&call), handle(call)));
+        .then(move |call: Arc<Call>| reply_of(Arc::clone(&call), handle(call)));
     read.or(not_allowed(READ_ONLY)).unify()
 }
 
@@ -94,7 +94,7 @@ where
         .clone()
         .and(get_or_head())
         .and(call())
-        .then(move |at, call: Arc<Call>| answer(Arc::clone(&call), handle(call, at)));
+        .then(move |at, call: Arc<Call>| reply_of(Arc::clone(&call), handle(call, at)));
     read.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify().boxed()
 }
 
@@ -109,7 +109,7 @@ where
     let path = path.boxed();
     let write =
         path.clone().and(warp::post()).and(call()).and(body()).then(
-            move |at, call: Arc<Call>, body| answer(Arc::clone(&call), handle(call, at, body)),
+            move |at, call: Arc<Call>, body| reply_of(Arc::clone(&call), handle(call, at, body)),
         );
     write.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify().boxed()
 }
@@ -142,5 +142,5 @@ where
 {
     call()
         .and(body())
-        .then(move |call: Arc<Call>, body| answer(Arc::clone(&call), handle(call, body)))
+        .then(move |call: Arc<Call>, body| reply_of(Arc::clone(&call), handle(call, body)))
 }
