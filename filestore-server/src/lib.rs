@@ -66,7 +66,7 @@ mod routes;
 mod service;
 mod server;
 #[cfg(test)]
-mod rooms;
+mod module_order;
 
 pub use crate::http::base::{BadPrefix, BadPublicUrl};
 pub use crate::http::forwarded::{BadIpRange, IpRange};
