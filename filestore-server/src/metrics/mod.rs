@@ -29,7 +29,7 @@ use filestore_core::FileStore;
 use tokio::sync::Mutex;
 
 use crate::listen::{Tls, Traffic};
-use crate::table::{ROUTES, Route};
+use crate::route_table::{ROUTES, Route};
 use latency::Latency;
 pub(crate) use text::Format;
 use totals::Totals;

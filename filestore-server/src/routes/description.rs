@@ -56,7 +56,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::table::{Need, ROUTES};
+    use crate::route_table::{Need, ROUTES};
 
     /// Spells what a route needs as the document does.
     fn security(need: Need) -> Value {

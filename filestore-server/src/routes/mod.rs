@@ -8,7 +8,7 @@
 //!
 //! | router | question | used for |
 //! |---|---|---|
-//! | the rows of `crate::table` | Is the method served at this path, and which right does it need? | the key check, rate limits, metrics, the audit log |
+//! | the rows of `crate::route_table` | Is the method served at this path, and which right does it need? | the key check, rate limits, metrics, the audit log |
 //! | [`files::direct`] | Is this a read of a file or a variant without a body? | calling the read's handler at once |
 //! | the filters of this module | Which handler answers, and does it read a body? | every other request, 404 and 405 |
 //!

@@ -13,8 +13,8 @@ use super::super::path::IdSegment;
 use super::content::content;
 use super::variant::variant;
 use crate::request::call::Call;
+use crate::route_table::Read;
 use crate::routes::filters::reply_of;
-use crate::table::Read;
 
 /// The future of a reply.
 pub(crate) type Reading = Pin<Box<dyn Future<Output = Response> + Send>>;
