@@ -32,7 +32,7 @@ async fn document(call: Arc<Call>) -> Result<Response, Failure> {
 
 /// Sets the public address of the API as the server in the document.
 fn served_at(base: &Base) -> Cow<'static, str> {
-    let here = base.minted(PREFIX);
+    let here = base.client_url(PREFIX);
     if here == PREFIX {
         return DOCUMENT.into();
     }

@@ -20,7 +20,7 @@ pub(crate) fn routes() -> RouteFilter {
 
 /// Leads a browser to the page of the API, and tells programs where the API is.
 async fn root(call: Arc<Call>) -> Result<Response, Failure> {
-    let at = |path: &str| call.app.base.minted(&format!("{PREFIX}{path}"));
+    let at = |path: &str| call.app.base.client_url(&format!("{PREFIX}{path}"));
     let page = call.app.base.public(&format!("{PREFIX}/docs"));
 
     let mut response = match HeaderValue::try_from(page) {

@@ -35,7 +35,7 @@ async fn sign(call: Arc<Call>, id: IdSegment, body: Body) -> Result<Response, Fa
     request.key = call.caller.key();
     let scope = call.recheck().await?;
     let url = call.store().scoped(&scope).sign(id.id()?, &request).await?;
-    minted(&call, &url)
+    reply_with_url(&call, &url)
 }
 
 fn file_request(json: &[u8]) -> error::Result<SignRequest> {
@@ -56,7 +56,7 @@ async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     request.key = call.caller.key();
     call.recheck().await?.check(&request.organization_id)?;
     let url = call.store().signing().upload(&request).await?;
-    minted(&call, &url)
+    reply_with_url(&call, &url)
 }
 
 fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
@@ -72,9 +72,9 @@ fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
     Ok(request)
 }
 
-fn minted(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
+fn reply_with_url(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
     call.report("expires_at", url.expires_at.to_string());
-    let shown = call.app.base.minted(&url.path_and_query);
+    let shown = call.app.base.client_url(&url.path_and_query);
     reply::ok(&SignedUrlReply::new(shown, url.expires_at.to_string()))
 }
 
