@@ -46,20 +46,20 @@ pub(crate) struct Decoded {
     pub(crate) picture: Picture,
     /// The words of the file on its colours.
     pub(crate) profile: Option<Profile>,
-    /// The rows that came, if some are missing; those repeat their nearest.
-    pub(crate) came: Option<Range<u32>>,
+    /// The rows that arrived, if some are missing; those repeat their nearest.
+    pub(crate) arrived: Option<Range<u32>>,
 }
 
 impl Decoded {
     /// Wraps a picture decoded whole.
     fn whole(pixels: Pixels, profile: Option<Profile>) -> Self {
-        Self { picture: Picture::Whole(pixels), profile, came: None }
+        Self { picture: Picture::Whole(pixels), profile, arrived: None }
     }
 
     /// Wraps the picture that `rows` make. Fails if some of them are missing.
     fn of_rows(rows: Rows, profile: Option<Profile>) -> Result<Self> {
         let picture = rows.finish().ok_or_else(|| corrupt("rows are missing"))?;
-        Ok(Self { picture, profile, came: None })
+        Ok(Self { picture, profile, arrived: None })
     }
 }
 
@@ -96,7 +96,7 @@ fn or_corrupt(decode: impl FnOnce() -> Result<Decoded>) -> Result<Decoded> {
     guarded(decode).unwrap_or_else(|panic| Err(corrupt(panic)))
 }
 
-/// Decodes with the decoders of others. Of a damaged picture, returns what came.
+/// Decodes with the decoders of others. Of a damaged picture, returns what arrived.
 fn decode_or_what_came(
     image: &ImageFile<'_>,
     header: &Header,

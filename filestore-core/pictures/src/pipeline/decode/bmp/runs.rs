@@ -37,7 +37,7 @@ pub(super) fn decode(
         place: (0, 0),
         shows: false,
     };
-    // The end of the data is the end of what came.
+    // The end of the data is the end of what arrived.
     let ended = canvas.draw(&mut reader, kind);
     image.check()?;
     if ended.is_none() && !canvas.shows {

@@ -49,7 +49,7 @@ pub(super) fn decode(
 }
 
 /// Tells whether memory is meant for the first frame; `None` if there is none. To be asked first: the crate
-/// makes room for the size that a frame says it has before a byte of it came.
+/// makes room for the size that a frame says it has before a byte of it arrived.
 fn frame_fits(image: &ImageFile<'_>, header: &Header) -> Option<bool> {
     let mut reader = options().read_info(reader(image).ok()?).ok()?;
     let frame = reader.next_frame_info().ok()??;

@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
         self.reader.seek_relative(distance)
     }
 
-    /// Reads the bytes at a place; returns the number of those that came.
+    /// Reads the bytes at a place; returns the number of those that arrived.
     pub(super) fn fill(&mut self, at: u64, to: &mut [u8]) -> usize {
         if self.go_to(at).is_err() {
             return 0;

@@ -1,4 +1,4 @@
-//! The compressions of strips and tiles, each into memory: as much as came, up to the damage if there is
+//! The compressions of strips and tiles, each into memory: as much as arrived, up to the damage if there is
 //! some.
 
 use std::cell::Cell;
@@ -42,7 +42,7 @@ impl<'a> Codec<'a> {
 
     /// Reads the rows of a strip or tile, from row `first` on, which is 0 but where nothing is compressed.
     /// Behind the `rows` are [`ROOM_BYTES`] that hold nonsense afterwards. Returns the number of bytes that
-    /// came. Fails for kinds that are not decoded.
+    /// arrived. Fails for kinds that are not decoded.
     pub(super) fn read(&mut self, place: Place, first: u32, roomy: &mut [u8]) -> Result<usize> {
         let bytes = roomy.len().saturating_sub(ROOM_BYTES);
         let rows = &mut roomy[..bytes];
@@ -74,8 +74,8 @@ impl<'a> Codec<'a> {
     fn whole(&mut self, Place { at, length }: Place) -> Result<Vec<u8>> {
         let there = self.file_bytes.saturating_sub(at).min(length);
         let mut data = vec![0; usize::try_from(there).map_err(|_| over_memory())?];
-        let came = self.source.fill(at, &mut data);
-        data.truncate(came);
+        let arrived = self.source.fill(at, &mut data);
+        data.truncate(arrived);
         Ok(data)
     }
 
@@ -108,7 +108,7 @@ impl<'a> Codec<'a> {
         });
         let Ok(mut decoder) = Group4Decoder::new(bytes, width) else { return Ok(0) };
 
-        let mut came = 0;
+        let mut arrived = 0;
         for row in rows.chunks_exact_mut(row_bytes.max(1)) {
             row.fill(0);
             left.set(most);
@@ -119,9 +119,9 @@ impl<'a> Codec<'a> {
                 Err(DecodeError::Unsupported) => return Err(unsupported("TIFF")),
                 Err(_) => break,
             }
-            came += row_bytes;
+            arrived += row_bytes;
         }
-        Ok(came)
+        Ok(arrived)
     }
 }
 
@@ -138,7 +138,7 @@ fn blacken(row: &mut [u8], changes: &[u16], width: u16) {
 /// Inflates zlib data (RFC 1950).
 fn inflate(mut data: impl BufRead, rows: &mut [u8]) -> usize {
     let mut inflate = Decompressor::new();
-    // libtiff does not compare it either for rows that came.
+    // libtiff does not compare it either for rows that arrived.
     inflate.ignore_adler32();
     let mut made = 0;
     while made < rows.len() && !inflate.is_done() {
