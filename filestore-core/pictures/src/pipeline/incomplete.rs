@@ -25,7 +25,10 @@ pub(crate) fn mask(pixels: Pixels, arrived: &Range<u32>, wanted: Geometry) -> Op
     let Pixels { layout, width, height, data } = pixels;
     let mut rgba = match layout {
         Layout::Rgba => data,
-        _ => data.as_chunks().0.iter().flat_map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
+        Layout::Rgb => data.as_chunks().0.iter().flat_map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
+        Layout::Grey | Layout::GreyAlpha | Layout::Inks(_) => {
+            unreachable!("`to_srgb` makes RGB or RGBA")
+        }
     };
 
     let mut shows = false;
