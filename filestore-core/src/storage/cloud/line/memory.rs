@@ -14,6 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::gate::{Gate, Pass, Patience, Waited};
+use super::turns::BACKGROUND_PATIENCE;
 use crate::storage::Priority;
 
 /// The maximum bytes that puts of requests hold together. Background copies have the same limit.
@@ -21,10 +22,6 @@ pub(in crate::storage::cloud) const PUT_MEMORY_BYTES: usize = 32 << 20;
 
 /// The maximum bytes that the copies of one group hold together: two large files.
 const GROUP_MEMORY_BYTES: usize = 21 << 20;
-
-/// The time that background work waits for one part of earlier work. This time is longer than a part on a
-/// slow connection.
-const BACKGROUND_PATIENCE: Duration = Duration::from_mins(10);
 
 /// The memory of the puts to one provider, for each priority.
 pub(in crate::storage::cloud) struct Memory {
@@ -42,7 +39,8 @@ impl Memory {
         }
     }
 
-    /// Waits for `bytes`. A request waits at most `limit`.
+    /// Waits for `bytes`. A request waits at most `limit`. Slowed-down copies wait as long as it takes, because
+    /// they wait only for copies of their own group.
     pub(in crate::storage::cloud) async fn take(
         &self,
         bytes: u64,
@@ -50,8 +48,9 @@ impl Memory {
         limit: Duration,
     ) -> Result<Pass, Waited> {
         let patience = match priority {
+            Priority::Request => Patience::Within(limit),
+            Priority::Background => Patience::WhileMoving(BACKGROUND_PATIENCE),
             Priority::From(_) | Priority::Paced(_) => Patience::Forever,
-            Priority::Request | Priority::Background => patience(priority, limit),
         };
         self.gate(priority).pass(bytes, patience).await
     }
@@ -72,14 +71,6 @@ impl Memory {
                 gate
             }
         }
-    }
-}
-
-/// Returns how long work of this priority waits for a turn. A request waits at most `limit`.
-pub(in crate::storage::cloud) fn patience(priority: &Priority, limit: Duration) -> Patience {
-    match priority {
-        Priority::Request => Patience::Within(limit),
-        _ => Patience::WhileMoving(BACKGROUND_PATIENCE),
     }
 }
 
