@@ -50,7 +50,7 @@ impl Memory {
         let patience = match priority {
             Priority::Request => Patience::Within(limit),
             Priority::Background => Patience::WhileMoving(BACKGROUND_PATIENCE),
-            Priority::From(_) | Priority::Paced(_) => Patience::Forever,
+            Priority::CopyFrom(_) | Priority::Paced(_) => Patience::Forever,
         };
         self.gate(priority).pass(bytes, patience).await
     }
@@ -59,7 +59,7 @@ impl Memory {
         match priority {
             Priority::Request => Arc::clone(&self.requests),
             Priority::Background => Arc::clone(&self.background),
-            Priority::From(_) | Priority::Paced(_) => {
+            Priority::CopyFrom(_) | Priority::Paced(_) => {
                 let mut groups = self.groups.lock();
                 if let Some(gate) = groups.get(priority).and_then(Weak::upgrade) {
                     return gate;
@@ -86,7 +86,7 @@ mod tests {
     async fn copies_that_are_held_back_keep_nobody_else_waiting() {
         let memory = Memory::new();
         let all = u64::MAX;
-        let (slow, paced) = (Priority::From("slow".parse().unwrap()), Priority::Paced(7));
+        let (slow, paced) = (Priority::CopyFrom("slow".parse().unwrap()), Priority::Paced(7));
 
         let mut held = Vec::new();
         for priority in [&slow, &paced, &Priority::Background, &Priority::Request] {
@@ -94,7 +94,7 @@ mod tests {
         }
 
         assert!(memory.take(1, &slow, LIMIT).now_or_never().is_none());
-        let others = [Priority::From("other".parse().unwrap()), Priority::Paced(8)];
+        let others = [Priority::CopyFrom("other".parse().unwrap()), Priority::Paced(8)];
         for priority in others {
             assert!(memory.take(all, &priority, LIMIT).now_or_never().is_some(), "{priority:?}");
         }

@@ -90,7 +90,7 @@ impl Cloud {
     pub(in crate::storage::cloud) fn turn_patience(&self, priority: &Priority) -> Patience {
         match priority {
             Priority::Request => self.request_patience(),
-            Priority::Background | Priority::From(_) | Priority::Paced(_) => {
+            Priority::Background | Priority::CopyFrom(_) | Priority::Paced(_) => {
                 Patience::WhileMoving(BACKGROUND_PATIENCE)
             }
         }
