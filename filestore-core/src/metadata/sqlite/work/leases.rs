@@ -15,7 +15,7 @@ use super::{holds, intents, syncs};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::Fault;
 use crate::metadata::sqlite::session::writer::WriteTx;
-use crate::metadata::sqlite::tables::{damage, row};
+use crate::metadata::sqlite::tables::row;
 
 pub(in crate::metadata::sqlite) const RENEW_PURGES: &str = "UPDATE files SET purge_not_before = ?2
      WHERE rowid IN (SELECT rowid FROM files INDEXED BY files_purge_leased WHERE purge_owner = ?1)";
@@ -188,7 +188,7 @@ fn end_waits_of_syncs(
     while let Some((organization, holder)) = pair
         && ended < limit
     {
-        let to = damage::pass_over(destination(sql, &organization, &holder))?.flatten();
+        let to = destination(sql, &organization, &holder)?.provider();
         if to.is_some_and(|to| to == *target) {
             let left = row::limit(limit - ended);
             let params = params![organization.as_str(), holder.as_str(), now.as_millis(), left];

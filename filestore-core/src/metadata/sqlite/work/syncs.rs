@@ -24,7 +24,7 @@ use crate::metadata::{
     AfterFailure, Holdings as _, Lease, SyncClaim, SyncCounts, Syncs, WriteIntent,
 };
 
-use super::destinations::{destination, next_pair};
+use super::destinations::{Destination, destination, next_pair};
 use super::intents;
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
@@ -106,7 +106,7 @@ impl Syncs for SqliteMetadata {
             .run("settling files", move |tx| {
                 let mut settled = Vec::new();
                 for Settled { organization, holder, ids } in &found {
-                    if destination(tx.sql, organization, holder)?.is_some() {
+                    if destination(tx.sql, organization, holder)? != Destination::Nowhere {
                         continue;
                     }
 
@@ -251,8 +251,7 @@ fn find_settled(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
         && left > 0
     {
         pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
-        let to = damage::pass_over(destination(&snapshot, &organization, &holder))?;
-        if to != Some(None) {
+        if destination(&snapshot, &organization, &holder)? != Destination::Nowhere {
             continue;
         }
 
@@ -296,7 +295,7 @@ fn find_due(
             break;
         }
 
-        let target = damage::pass_over(destination(&snapshot, &organization, &holder))?.flatten();
+        let target = destination(&snapshot, &organization, &holder)?.provider();
         if target.is_some_and(|target| targets.contains(&target)) && !unreadable.contains(&holder) {
             let left = limit - found.len();
             let params =
@@ -347,7 +346,7 @@ fn claim_one(
         return Ok(None);
     };
     let holder = record.blob.provider.clone();
-    let target = destination(tx.sql, &record.organization_id, &holder)?;
+    let target = destination(tx.sql, &record.organization_id, &holder)?.provider();
     let Some(target) = target.filter(|target| targets.contains(target)) else { return Ok(None) };
 
     let (now, until) = (lease.now.as_millis(), lease.until.as_millis());
