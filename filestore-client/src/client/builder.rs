@@ -18,11 +18,11 @@ use crate::transport::tls;
 
 /// The environment variable with the base URL, for [`Client::from_env`].
 pub(crate) const URL_VARIABLE: &str = "FILESTORE_URL";
-/// The environment variables with the API key, for [`Client::from_env`]. The first that is set counts. The
-/// command line reads the first, and this crate read only the second before.
+/// The environment variables with the API key, for [`Client::from_env`]. The first that is set
+/// counts. The command line reads the first. The second is an older name.
 pub(crate) const KEY_VARIABLES: [&str; 2] = ["FILESTORE_KEY", "FILESTORE_API_KEY"];
-/// The environment variable with the path of a file that contains the API key. Counts if no variable contains
-/// the key itself.
+/// The environment variable with the path of a file that contains the API key. Counts if no
+/// variable contains the key itself.
 pub(crate) const KEY_FILE_VARIABLE: &str = "FILESTORE_KEY_FILE";
 
 /// Configures a [`Client`]. Start with [`Client::builder`].
@@ -102,8 +102,8 @@ impl ClientBuilder {
         })
     }
 
-    /// Reads the URL and the key through `variable`, which represents the environment. An empty variable
-    /// counts as absent.
+    /// Reads the URL and the key through `variable`, which represents the environment. An empty
+    /// variable counts as absent.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let url = variable(URL_VARIABLE).ok_or_else(|| {
