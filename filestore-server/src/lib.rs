@@ -43,7 +43,7 @@
 //!
 //! A request passes through the modules in this order. `server` starts everything. `service` gives each
 //! request an id and passes it through all checks. `admission` checks where a request comes from, and counts
-//! requests. `table` lists each route with the right that it needs. `routes` contains a filter for each
+//! requests. `route_table` lists each route with the right that it needs. `routes` contains a filter for each
 //! resource, with a handler that calls the core's `FileStore`. `request` reads the fields and bodies. `reply`
 //! writes the answers and decides every HTTP status. Each module uses only the modules above it in the list
 //! below, and a test checks the imports.
@@ -54,7 +54,7 @@ pub mod http;
 pub mod listen;
 pub mod multipart;
 
-mod table;
+mod route_table;
 mod admission;
 mod config;
 mod metrics;
@@ -66,7 +66,7 @@ mod routes;
 mod service;
 mod server;
 #[cfg(test)]
-mod rooms;
+mod module_order;
 
 pub use crate::http::base::{BadPrefix, BadPublicUrl};
 pub use crate::http::forwarded::{BadIpRange, IpRange};

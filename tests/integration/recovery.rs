@@ -58,7 +58,7 @@ impl Disk {
         let mut probe = store.uploads().begin_unclaimed();
         let bytes = format!("a probe for {generated}");
         probe.write(bytes.clone().into()).await.unwrap();
-        probe.settle().await.unwrap();
+        probe.finish_files().await.unwrap();
         self.file_of(bytes.as_bytes()).with_file_name(generated)
     }
 
@@ -89,7 +89,7 @@ async fn a_staged_file_without_a_record_is_removed() {
     let store = disk.open().await;
     let mut session = store.uploads().begin_unclaimed();
     session.write("nobody had a 2xx for this".into()).await.unwrap();
-    session.settle().await.unwrap();
+    session.finish_files().await.unwrap();
     let staged = disk.file_of(b"nobody had a 2xx for this");
     let bytes = std::fs::read(&staged).unwrap();
     drop(session);

@@ -1,6 +1,7 @@
 //! The configuration of a client.
 
 use std::fmt;
+use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,8 +18,12 @@ use crate::transport::tls;
 
 /// The environment variable with the base URL, for [`Client::from_env`].
 pub(crate) const URL_VARIABLE: &str = "FILESTORE_URL";
-/// The environment variable with the API key, for [`Client::from_env`].
-pub(crate) const KEY_VARIABLE: &str = "FILESTORE_API_KEY";
+/// The environment variables with the API key, for [`Client::from_env`]. The first that is set
+/// counts. The command line reads the first. The second is an older name.
+pub(crate) const KEY_VARIABLES: [&str; 2] = ["FILESTORE_KEY", "FILESTORE_API_KEY"];
+/// The environment variable with the path of a file that contains the API key. Counts if no
+/// variable contains the key itself.
+pub(crate) const KEY_FILE_VARIABLE: &str = "FILESTORE_KEY_FILE";
 
 /// Configures a [`Client`]. Start with [`Client::builder`].
 ///
@@ -97,15 +102,20 @@ impl ClientBuilder {
         })
     }
 
-    /// Reads [`URL_VARIABLE`] and [`KEY_VARIABLE`] through `variable`, which represents the
-    /// environment.
+    /// Reads the URL and the key through `variable`, which represents the environment. An empty
+    /// variable counts as absent.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let url = variable(URL_VARIABLE).filter(|url| !url.is_empty()).ok_or_else(|| {
+        let variable = |name| variable(name).filter(|value| !value.is_empty());
+        let url = variable(URL_VARIABLE).ok_or_else(|| {
             Error::invalid(format!("{URL_VARIABLE} is not set: set it to the URL of the server"))
         })?;
 
         let builder = Self::new(&url)?;
-        Ok(match variable(KEY_VARIABLE).filter(|key| !key.is_empty()) {
+        let key = match KEY_VARIABLES.into_iter().find_map(&variable) {
+            Some(key) => Some(key),
+            None => variable(KEY_FILE_VARIABLE).map(|path| read_key(&path)).transpose()?,
+        };
+        Ok(match key {
             Some(key) => builder.api_key(key),
             None => builder,
         })
@@ -293,6 +303,18 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
+/// Reads a key from a file with a single line.
+fn read_key(path: &str) -> Result<String> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| Error::invalid(format!("cannot read the API key in {path}: {error}")))?;
+    let key = text.trim();
+    if key.is_empty() || key.contains(char::is_whitespace) {
+        let message = format!("the file must contain one API key and no other text: {path}");
+        return Err(Error::invalid(message));
+    }
+    Ok(key.to_owned())
+}
+
 fn parse_base(text: &str) -> Result<Url> {
     let mut base = Url::parse(text)
         .ok()
@@ -396,6 +418,47 @@ mod tests {
 
         let error = ClientBuilder::from_variables(|_| Some(String::new())).unwrap_err();
         assert!(error.to_string().contains("FILESTORE_URL is not set"), "{error}");
+    }
+
+    /// Returns the key that a client takes from an environment with these variables.
+    fn key_of(variables: &[(&str, &str)]) -> Result<Option<String>> {
+        let builder = ClientBuilder::from_variables(|name| {
+            let given = variables.iter().find(|(given, _)| *given == name);
+            let server = (name == URL_VARIABLE).then_some("http://host");
+            given.map(|(_, value)| *value).or(server).map(str::to_owned)
+        });
+        Ok(builder?.api_key)
+    }
+
+    #[test]
+    fn the_variables_of_the_command_line_name_the_key_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let file = (KEY_FILE_VARIABLE, path.to_str().unwrap());
+        std::fs::write(&path, "fsk_file\n").unwrap();
+
+        let (new, old) = (("FILESTORE_KEY", "fsk_new"), ("FILESTORE_API_KEY", "fsk_old"));
+        assert_eq!(key_of(&[file, old, new]).unwrap().as_deref(), Some("fsk_new"));
+        assert_eq!(key_of(&[file, old, (new.0, "")]).unwrap().as_deref(), Some("fsk_old"));
+        assert_eq!(key_of(&[file]).unwrap().as_deref(), Some("fsk_file"));
+        assert_eq!(key_of(&[]).unwrap(), None);
+    }
+
+    #[test]
+    fn a_key_file_that_contains_no_key_is_refused_and_not_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let file = (KEY_FILE_VARIABLE, path.to_str().unwrap());
+        for (text, problem) in
+            [(None, "cannot read the API key"), (Some("two words"), "one API key")]
+        {
+            if let Some(text) = text {
+                std::fs::write(&path, text).unwrap();
+            }
+            let error = key_of(&[file]).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains(file.1), "{error}");
+            assert!(!error.contains("two words"), "{error}");
+        }
     }
 
     #[test]

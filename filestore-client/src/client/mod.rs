@@ -61,10 +61,17 @@ impl Client {
         Self::builder(base_url)?.build()
     }
 
-    /// Creates a client from the environment variables `FILESTORE_URL` (the base URL) and
-    /// `FILESTORE_API_KEY` (optional).
+    /// Creates a client from environment variables. The command line reads the same variables,
+    /// except `FILESTORE_API_KEY`.
     ///
-    /// Fails with [`ErrorKind::Invalid`] if `FILESTORE_URL` is not set.
+    /// | variable | value |
+    /// |---|---|
+    /// | `FILESTORE_URL` | Base URL of the server. |
+    /// | `FILESTORE_KEY` | API key (optional). The older name `FILESTORE_API_KEY` still works. |
+    /// | `FILESTORE_KEY_FILE` | File that contains the API key, if no variable contains the key. |
+    ///
+    /// Fails with [`ErrorKind::Invalid`] if `FILESTORE_URL` is not set, or if the file contains no
+    /// key.
     ///
     /// ```no_run
     /// let client = filestore_client::Client::from_env()?;

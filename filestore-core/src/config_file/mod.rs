@@ -14,12 +14,10 @@ mod units;
 mod unknown;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::domain::access::signature::{MAX_WINDOW, SigningSecret};
-use crate::domain::config::{AnimationLimits, StoreConfig};
+use crate::domain::config::{InvalidSetting, StoreConfig};
 
 pub use self::tables::KEYS;
 pub use self::units::{ByteCount, InvalidQuantity, Seconds};
@@ -74,8 +72,8 @@ pub enum ConfigFileError {
     },
 }
 
-impl ConfigFileError {
-    fn value(key: &'static str, problem: &'static str) -> Self {
+impl From<InvalidSetting> for ConfigFileError {
+    fn from(InvalidSetting { key, problem }: InvalidSetting) -> Self {
         Self::Value { key, problem }
     }
 }
@@ -127,80 +125,11 @@ impl StoreConfig {
         Ok(config)
     }
 
-    /// Checks the ranges of values. `Value` names a key if its value would stop the store or make the store
-    /// useless.
+    /// Checks the ranges of values, as [`FileStoreBuilder::open`](crate::FileStoreBuilder::open) does.
+    /// `Value` names a key if its value would stop the store or make the store useless.
     pub fn check(&self) -> Result<(), ConfigFileError> {
-        if !(1..=10_000).contains(&self.limits.max_batch_items) {
-            return Err(ConfigFileError::value("limits.max_batch_items", "must be 1 to 10000"));
-        }
-        if !(1..=255).contains(&self.limits.original_name_chars) {
-            return Err(ConfigFileError::value("limits.original_name_chars", "must be 1 to 255"));
-        }
-        if !(1..=1_000_000).contains(&self.limits.concurrent_uploads) {
-            return Err(ConfigFileError::value(
-                "limits.concurrent_uploads",
-                "must be 1 to 1000000",
-            ));
-        }
-
-        if self.limits.write_through < Duration::from_secs(1) {
-            return Err(ConfigFileError::value("limits.write_through_secs", "must be at least 1"));
-        }
-
-        if !(0.0..=100.0).contains(&self.variants.quality) {
-            return Err(ConfigFileError::value("variants.quality", "must be 0 to 100"));
-        }
-        check_animation(&self.variants.animation)?;
-        // The file is held twice while it grows.
-        let needed = 2 * self.variants.animation.max_bytes;
-        if self.variants.animated && needed >= self.variants.decode_memory_bytes {
-            return Err(ConfigFileError::value(
-                "variants.animated_max_bytes",
-                "must be less than half of variants.decode_memory_bytes",
-            ));
-        }
-        if !(1..=1000).contains(&self.sync.concurrency) {
-            return Err(ConfigFileError::value("sync.concurrency", "must be 1 to 1000"));
-        }
-        if self.sync.max_attempts == 0 {
-            return Err(ConfigFileError::value("sync.max_attempts", "must be at least 1"));
-        }
-
-        if !(Duration::from_secs(1)..=Duration::from_hours(7 * 24)).contains(&self.presign_ttl) {
-            return Err(ConfigFileError::value(
-                "lifetimes.presign_ttl_secs",
-                "must be 1 to 604800",
-            ));
-        }
-
-        if !(Duration::from_secs(1)..=MAX_WINDOW).contains(&self.signing.window) {
-            return Err(ConfigFileError::value("signing.window_secs", "must be 1 to 3600"));
-        }
-        let mut kids: Vec<_> = self.signing.secrets.iter().map(SigningSecret::kid).collect();
-        kids.sort_unstable();
-        if kids.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(ConfigFileError::value("signing.secrets", "must have a kid each"));
-        }
-        Ok(())
+        Ok(self.check_settings()?)
     }
-}
-
-fn check_animation(limits: &AnimationLimits) -> Result<(), ConfigFileError> {
-    let most = AnimationLimits::MOST_BYTES;
-    let wrong = ConfigFileError::value;
-    if limits.max_frames == 0 {
-        return Err(wrong("variants.animated_max_frames", "must be at least 1"));
-    }
-    if limits.max_pixels == 0 {
-        return Err(wrong("variants.animated_max_pixels", "must be at least 1"));
-    }
-    if limits.cpu < Duration::from_secs(1) {
-        return Err(wrong("variants.animated_cpu_secs", "must be at least 1"));
-    }
-    if !(1..=most).contains(&limits.max_bytes) {
-        return Err(wrong("variants.animated_max_bytes", "must be 1 to 67108864"));
-    }
-    Ok(())
 }
 
 /// Words from which a line can contain a secret.

@@ -1,5 +1,7 @@
 //! The configuration of a store, with its defaults.
 
+mod check;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +10,8 @@ use super::access::signature::SigningSecret;
 use super::file::variant::{Fit, VariantSize};
 use super::provider::{ProviderCode, ProviderConfig};
 use super::report::fsck::FsckDepth;
+
+pub(crate) use self::check::InvalidSetting;
 
 /// The faults that a completed write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

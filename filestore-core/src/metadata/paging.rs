@@ -96,26 +96,6 @@ pub(super) fn scoped_after(
     distinct.into_iter().cloned().collect()
 }
 
-/// Returns the most rows of totals that `limit` sub-systems have.
-pub(super) fn parts_limit(limit: usize) -> usize {
-    limit.saturating_mul(Standing::ALL.len())
-}
-
-/// Adds a total to its sub-system, the last one or a new one. Totals come in the order of names.
-pub(super) fn add_part(
-    all: &mut Vec<SubSystemUsage>,
-    name: SubSystem,
-    standing: Standing,
-    stored: Stored,
-) {
-    if all.last().is_none_or(|last| last.sub_system != name) {
-        all.push(SubSystemUsage::new(name));
-    }
-    if let Some(last) = all.last_mut() {
-        last.add(standing, stored);
-    }
-}
-
 /// Tells if a listing is by name: where the organizations are known, an index has the names.
 pub(super) fn is_by_name(filter: &ListFilter, organization: Option<&OrganizationId>) -> bool {
     filter.name_prefix.is_some() && organization.is_some()
@@ -203,5 +183,43 @@ impl<'f> Page<'f> {
     /// Returns the last page.
     pub(super) fn last(self) -> ListedFiles {
         ListedFiles { next: None, ..self.listed }
+    }
+}
+
+/// A page of sub-systems while it is filled from their totals.
+pub(super) struct SubSystemPage {
+    limit: usize,
+    listed: Vec<SubSystemUsage>,
+}
+
+impl SubSystemPage {
+    /// Begins a page of at most `limit` sub-systems.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, listed: Vec::new() }
+    }
+
+    /// Adds the next total to its sub-system, the last one or a new one. Totals come in the order of names.
+    /// Breaks at the first total that belongs to the next page.
+    pub(super) fn take(
+        &mut self,
+        name: SubSystem,
+        standing: Standing,
+        stored: Stored,
+    ) -> ControlFlow<()> {
+        if self.listed.last().is_none_or(|last| last.sub_system != name) {
+            if self.listed.len() >= self.limit {
+                return ControlFlow::Break(());
+            }
+            self.listed.push(SubSystemUsage::new(name));
+        }
+        if let Some(last) = self.listed.last_mut() {
+            last.add(standing, stored);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Returns the page.
+    pub(super) fn into_listed(self) -> Vec<SubSystemUsage> {
+        self.listed
     }
 }

@@ -276,6 +276,22 @@ pub enum Claims {
     Syncs,
 }
 
+/// The providers between which files can be copied now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CopyProviders<'p> {
+    /// The providers that take copies.
+    pub(crate) targets: &'p [ProviderCode],
+    /// The providers whose files cannot be read.
+    pub(crate) unreadable: &'p [ProviderCode],
+}
+
+impl CopyProviders<'_> {
+    /// Returns true if a file can be copied from `holder` to `target`.
+    pub(crate) fn connect(self, holder: &ProviderCode, target: &ProviderCode) -> bool {
+        self.targets.contains(target) && !self.unreadable.contains(holder)
+    }
+}
+
 /// The deleted files that a purge can claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueFiles<'a> {

@@ -39,7 +39,7 @@ pub(crate) mod access;
 pub(crate) mod providers;
 pub(crate) mod work;
 mod request;
-mod settled;
+mod retry;
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ use crate::storage::{BlobStores, DataDir, ProviderRegistry};
 
 use self::access::Access;
 use self::files::variant::Pictures;
-use self::opening::last_used::Settled;
+use self::opening::last_used::OpenerRights;
 use self::uploads::state::UploadState;
 use self::work::background::Background;
 use self::work::destinations::Destinations;
@@ -168,7 +168,7 @@ pub(crate) struct Inner {
     pub(crate) background: Background,
     pub(crate) destinations: Destinations,
     /// The opener's rights to run background work.
-    pub(crate) opener: Settled,
+    pub(crate) opener: OpenerRights,
     /// The start of the last complete flush, if uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
 }

@@ -99,7 +99,7 @@ pub enum Priority {
     /// No client waits, and the source yields as fast as it is read.
     Background,
     /// No client waits, and the bytes come from this provider at its own speed.
-    From(ProviderCode),
+    CopyFrom(ProviderCode),
     /// No client waits, and the bytes are limited to the rate of this run.
     Paced(u64),
 }

@@ -44,6 +44,6 @@ pub use local::{
     BlobDigest, BlobWalk, DigestStep, LocalBlob, LocalOptions, LocalStore, SendFile, StagedBlob,
     StagedWalk, StagingWriter, WalkedName, WalkedPage,
 };
-pub(crate) use local::{Holder, StagedLedger, StagedLimits};
+pub(crate) use local::{StagedLedger, StagedLimits, Uploader};
 pub use registry::ProviderRegistry;
 pub use stores::BlobStores;

@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 use super::cors::Cors;
 use crate::http::forwarded::{ClientAddress, IpRange};
 use crate::http::host::{address_of, host_of, is_loopback, without_port};
-use crate::table::Route;
+use crate::route_table::Route;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::http::base::Base;
-    use crate::table;
+    use crate::route_table;
 
     fn guard(change: impl FnOnce(&mut Config)) -> Guard {
         let mut config = Config::default();
@@ -317,7 +317,7 @@ mod tests {
         assert!(!is_administration(None, "/api/v1/files/admin"));
 
         let base = Base::default();
-        let of = |path: &str| is_administration(table::find(&Method::GET, &base, path), path);
+        let of = |path: &str| is_administration(route_table::find(&Method::GET, &base, path), path);
         assert!(of("/api/v1/admin/status") && of("/metrics/") && of("/api/v1/admin/nowhere"));
         assert!(!of("/api/v1/files/metrics"), "the route decides where there is one");
     }

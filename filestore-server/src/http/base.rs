@@ -61,7 +61,7 @@ impl Base {
     /// Converts a path of the server to a URL for clients. The URL is absolute if the public URL is
     /// configured. Otherwise it is the path (RFC 3986 section 4.2). The request's Host is not used, because
     /// its sender can choose it.
-    pub(crate) fn minted(&self, path: &str) -> String {
+    pub(crate) fn client_url(&self, path: &str) -> String {
         format!("{}{}{path}", self.origin, self.prefix)
     }
 
@@ -121,22 +121,22 @@ mod tests {
     }
 
     #[test]
-    fn a_minted_url_is_absolute_where_the_public_url_is_known() {
-        for (url, minted) in [
+    fn a_client_url_is_absolute_where_the_public_url_is_known() {
+        for (public_url, expected) in [
             (None, "/x"),
             (Some("https://files.example.org:8443/"), "https://files.example.org:8443/x"),
             (Some("http://localhost/a/b"), "http://localhost/a/b/x"),
         ] {
-            assert_eq!(Base::of(url).unwrap().minted("/x"), minted, "{url:?}");
+            assert_eq!(Base::of(public_url).unwrap().client_url("/x"), expected, "{public_url:?}");
         }
     }
 
     #[test]
     fn a_prefix_alone_gives_paths() {
-        for (prefix, minted) in
+        for (prefix, expected) in
             [("", "/x"), ("/", "/x"), ("/storage", "/storage/x"), ("/a/b/", "/a/b/x")]
         {
-            assert_eq!(Base::below(prefix).unwrap().minted("/x"), minted, "{prefix}");
+            assert_eq!(Base::below(prefix).unwrap().client_url("/x"), expected, "{prefix}");
         }
         for bad in ["storage", "/a//b", "/a?b", "/a#b", "/a b", "/..", "/a/./b", "http://x"] {
             assert!(Base::below(bad).is_err(), "{bad}");

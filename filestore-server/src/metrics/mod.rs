@@ -18,7 +18,7 @@ mod exposition;
 mod latency;
 mod process;
 mod text;
-mod totals;
+mod cached_totals;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,10 +29,10 @@ use filestore_core::FileStore;
 use tokio::sync::Mutex;
 
 use crate::listen::{Tls, Traffic};
-use crate::table::{ROUTES, Route};
+use crate::route_table::{ROUTES, Route};
+use cached_totals::CachedTotals;
 use latency::Latency;
 pub(crate) use text::Format;
-use totals::Totals;
 
 /// The counted statuses: all with three digits.
 const STATUSES: std::ops::Range<u16> = 100..600;
@@ -47,7 +47,7 @@ pub(crate) struct Metrics {
     /// The listener's certificate, if it does TLS.
     tls: OnceLock<Tls>,
     /// Held by a scrape.
-    scraping: Mutex<Totals>,
+    scraping: Mutex<CachedTotals>,
 }
 
 /// The counters of one route.

@@ -18,8 +18,8 @@ use crate::http::forwarded::{ClientAddress, subscriber};
 use crate::http::query::Query;
 use crate::listen::Peer;
 use crate::reply::RequestId;
+use crate::route_table::Route;
 use crate::state::App;
-use crate::table::Route;
 
 /// The caller for whom a request acts.
 #[derive(Debug, Clone, PartialEq, Eq)]

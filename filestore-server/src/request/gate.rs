@@ -30,8 +30,8 @@ use crate::config::Auth;
 use crate::error::{Error, Refusal, RefusalKind, Result};
 use crate::listen::Peer;
 use crate::reply::Failure;
+use crate::route_table::Need;
 use crate::state::App;
-use crate::table::Need;
 
 /// Admits a request, or refuses it. The call names the caller even after a refusal, for the audit log.
 pub(crate) fn admit(call: &mut Call) -> Result<(), Failure> {

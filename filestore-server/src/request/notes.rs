@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use crate::table::Route;
+use crate::route_table::Route;
 
 /// The maximum bytes of a path in an audit line.
 const PATH_BYTES: usize = 256;

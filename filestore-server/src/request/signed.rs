@@ -19,8 +19,8 @@ use http::Method;
 use super::call::{Call, Caller, Proof, Sight};
 use super::fields;
 use crate::http::query::Query;
+use crate::route_table::{self, Route};
 use crate::state::App;
-use crate::table::{self, Route};
 
 /// The parameters of a signed upload.
 const TERMS: [&str; 7] =
@@ -73,7 +73,7 @@ impl Signed {
             return Ok(None);
         }
         let Some(method) = route.and_then(signed_method) else { return Ok(None) };
-        let path = table::without_prefix(&app.base, path);
+        let path = route_table::without_prefix(&app.base, path);
         let Some(url) = app.store.signing().verify(method, path, query)? else {
             return Ok(None);
         };
@@ -146,7 +146,7 @@ mod tests {
     use filestore_core::signing::SigningSecret;
 
     use super::*;
-    use crate::table::ROUTES;
+    use crate::route_table::ROUTES;
 
     #[test]
     fn only_reading_and_uploading_can_be_signed_for() {

@@ -17,7 +17,7 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, any_of, get, post, put};
+use crate::routes::filters::{RouteFilter, any_of, get, post, put};
 
 const KEYS: [&str; 8] = [
     "organizationId",
@@ -31,7 +31,7 @@ const KEYS: [&str; 8] = [
 ];
 
 /// Builds `/organization-storage-bindings`, its `/create` and its `/update`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let list = warp::path!("organization-storage-bindings").and(get(list));
     let create = warp::path!("organization-storage-bindings" / "create").and(post(create));
     let update = warp::path!("organization-storage-bindings" / "update").and(put(update));

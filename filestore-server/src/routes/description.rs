@@ -13,13 +13,13 @@ use warp::reply::Response;
 use crate::http::base::Base;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, get};
+use crate::routes::filters::{RouteFilter, any_of, get};
 
 const DOCUMENT: &str = include_str!("../../docs/openapi.json");
 const PAGE: &str = include_str!("../../docs/api.html");
 
 /// Builds `/openapi.json` and `/docs`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let document = warp::path!("openapi.json").and(get(document));
     let page = warp::path!("docs").and(get(page));
 
@@ -32,7 +32,7 @@ async fn document(call: Arc<Call>) -> Result<Response, Failure> {
 
 /// Sets the public address of the API as the server in the document.
 fn served_at(base: &Base) -> Cow<'static, str> {
-    let here = base.minted(PREFIX);
+    let here = base.client_url(PREFIX);
     if here == PREFIX {
         return DOCUMENT.into();
     }
@@ -56,7 +56,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::table::{Need, ROUTES};
+    use crate::route_table::{Need, ROUTES};
 
     /// Spells what a route needs as the document does.
     fn security(need: Need) -> Value {

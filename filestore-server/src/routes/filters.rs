@@ -18,7 +18,7 @@ use crate::request::incoming::{Body, body};
 pub(super) const READ_ONLY: &str = "GET, HEAD";
 
 /// A resource with all its methods.
-pub(crate) type Route = BoxedFilter<(Response,)>;
+pub(crate) type RouteFilter = BoxedFilter<(Response,)>;
 
 /// A path that extracts one value.
 pub(super) trait At<T>:
@@ -35,7 +35,7 @@ impl<T, P> At<T> for P where
 ///
 /// All resources have the same type. Otherwise the types of nested filters would grow, and slow down the
 /// compiler.
-pub(super) fn any_of<const N: usize>(resources: [Route; N]) -> Route {
+pub(super) fn any_of<const N: usize>(resources: [RouteFilter; N]) -> RouteFilter {
     let joined = resources.into_iter().rev().reduce(|rest, one| one.or(rest).unify().boxed());
     joined.expect("at least one resource")
 }
@@ -60,7 +60,7 @@ pub(super) fn not_allowed(
 
 /// Converts the result of a handler to a reply. A request without a row in the table of routes is not
 /// handled, because its required right is unknown.
-pub(super) async fn answer(
+pub(super) async fn reply_of(
     call: Arc<Call>,
     handled: impl Future<Output = Result<Response, Failure>>,
 ) -> Response {
@@ -78,13 +78,13 @@ where
 {
     let read = get_or_head()
         .and(call())
-        .then(move |call: Arc<Call>| answer(Arc::clone(&call), handle(call)));
+        .then(move |call: Arc<Call>| reply_of(Arc::clone(&call), handle(call)));
     read.or(not_allowed(READ_ONLY)).unify()
 }
 
 /// Answers GET and HEAD below `path` with `handle`, which gets the segment from `path`. Answers every other
 /// method with 405.
-pub(super) fn get_at<T, H, F>(path: impl At<T>, handle: H) -> Route
+pub(super) fn get_at<T, H, F>(path: impl At<T>, handle: H) -> RouteFilter
 where
     T: Send + 'static,
     H: Fn(Arc<Call>, T) -> F + Clone + Send + Sync + 'static,
@@ -94,13 +94,13 @@ where
         .clone()
         .and(get_or_head())
         .and(call())
-        .then(move |at, call: Arc<Call>| answer(Arc::clone(&call), handle(call, at)));
+        .then(move |at, call: Arc<Call>| reply_of(Arc::clone(&call), handle(call, at)));
     read.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify().boxed()
 }
 
 /// Answers POST below `path` with `handle`, which gets the segment from `path`. Answers every other method
 /// with 405.
-pub(super) fn post_at<T, H, F>(path: impl At<T>, handle: H) -> Route
+pub(super) fn post_at<T, H, F>(path: impl At<T>, handle: H) -> RouteFilter
 where
     T: Send + 'static,
     H: Fn(Arc<Call>, T, Body) -> F + Clone + Send + Sync + 'static,
@@ -109,7 +109,7 @@ where
     let path = path.boxed();
     let write =
         path.clone().and(warp::post()).and(call()).and(body()).then(
-            move |at, call: Arc<Call>, body| answer(Arc::clone(&call), handle(call, at, body)),
+            move |at, call: Arc<Call>, body| reply_of(Arc::clone(&call), handle(call, at, body)),
         );
     write.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify().boxed()
 }
@@ -142,5 +142,5 @@ where
 {
     call()
         .and(body())
-        .then(move |call: Arc<Call>, body| answer(Arc::clone(&call), handle(call, body)))
+        .then(move |call: Arc<Call>, body| reply_of(Arc::clone(&call), handle(call, body)))
 }

@@ -9,13 +9,13 @@ use warp::reply::Response;
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, get};
+use crate::routes::filters::{RouteFilter, any_of, get};
 
 /// The sentence of a process that answers.
 const RUNNING: &str = "filestore is running";
 
 /// Builds `/health-checks` and `/health-checks/ready`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let alive = warp::path!("health-checks").and(get(alive));
     let ready = warp::path!("health-checks" / "ready").and(get(ready));
 

@@ -9,10 +9,10 @@ use warp::reply::Response;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::gate;
-use crate::routes::filters::{Route, get};
+use crate::routes::filters::{RouteFilter, get};
 
 /// Builds `/me`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("me").and(get(me)).boxed()
 }
 

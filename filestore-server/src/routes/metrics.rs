@@ -10,11 +10,11 @@ use warp::reply::Response;
 use crate::metrics::Format;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, get};
+use crate::routes::filters::{RouteFilter, get};
 use crate::state::App;
 
 /// Builds `/metrics`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("metrics").and(get(metrics)).boxed()
 }
 

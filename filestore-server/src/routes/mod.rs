@@ -8,7 +8,7 @@
 //!
 //! | router | question | used for |
 //! |---|---|---|
-//! | the rows of `crate::table` | Is the method served at this path, and which right does it need? | the key check, rate limits, metrics, the audit log |
+//! | the rows of `crate::route_table` | Is the method served at this path, and which right does it need? | the key check, rate limits, metrics, the audit log |
 //! | [`files::direct`] | Is this a read of a file or a variant without a body? | calling the read's handler at once |
 //! | the filters of this module | Which handler answers, and does it read a body? | every other request, 404 and 405 |
 //!
@@ -48,14 +48,14 @@ use warp::{Filter, Rejection};
 use crate::http::base::Base;
 use crate::reply::Failure;
 use crate::request::call::Call;
-pub(crate) use crate::routes::filters::Route;
+pub(crate) use crate::routes::filters::RouteFilter;
 use crate::routes::filters::{any_of, call};
 
 /// Creates the whole API, and `/metrics` outside it. The API answers every request with a [`Call`], and
 /// rejects all others.
 ///
 /// Paths can have the base's prefix, because a proxy can remove or keep it.
-pub(crate) fn routes(base: &Base) -> Route {
+pub(crate) fn routes(base: &Base) -> RouteFilter {
     let unknown = call().map(|call: Arc<Call>| Failure::UnknownPath.into_response(&call.id));
     let mut prefix = warp::any().boxed();
     if base.segments().next().is_none() {
@@ -68,7 +68,7 @@ pub(crate) fn routes(base: &Base) -> Route {
 }
 
 /// Combines the API and the routes outside it.
-fn all() -> Route {
+fn all() -> RouteFilter {
     any_of([api().boxed(), metrics::routes(), root::routes()])
 }
 

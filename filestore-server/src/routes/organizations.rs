@@ -11,10 +11,10 @@ use super::files::limit;
 use super::path::Segment;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, get, get_at};
+use crate::routes::filters::{RouteFilter, any_of, get, get_at};
 
 /// Builds `/organizations`, `/organizations/{organization_id}/usage` and `…/sub-systems`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let list = warp::path!("organizations").and(get(list));
     let usage = get_at(warp::path!("organizations" / Segment / "usage"), usage);
     let parts = get_at(warp::path!("organizations" / Segment / "sub-systems"), sub_systems);

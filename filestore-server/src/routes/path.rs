@@ -7,7 +7,7 @@ use std::str::FromStr;
 use filestore_core::{FileId, Result};
 use percent_encoding::percent_decode_str;
 
-use crate::table::is_reserved;
+use crate::route_table::is_reserved;
 
 /// A path segment for a file id. A bad id also matches, so that it gets 400 instead of 404.
 #[derive(Debug)]

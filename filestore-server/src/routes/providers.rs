@@ -8,10 +8,10 @@ use warp::reply::Response;
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, get};
+use crate::routes::filters::{RouteFilter, get};
 
 /// Builds `/storage-providers`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("storage-providers").and(get(list)).boxed()
 }
 

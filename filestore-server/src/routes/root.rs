@@ -11,16 +11,16 @@ use warp::reply::Response;
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, get};
+use crate::routes::filters::{RouteFilter, get};
 
 /// Builds `/`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path::end().and(get(root)).boxed()
 }
 
 /// Leads a browser to the page of the API, and tells programs where the API is.
 async fn root(call: Arc<Call>) -> Result<Response, Failure> {
-    let at = |path: &str| call.app.base.minted(&format!("{PREFIX}{path}"));
+    let at = |path: &str| call.app.base.client_url(&format!("{PREFIX}{path}"));
     let page = call.app.base.public(&format!("{PREFIX}/docs"));
 
     let mut response = match HeaderValue::try_from(page) {

@@ -20,13 +20,13 @@ use crate::http::etag::EntityTag;
 use crate::http::query::Query;
 use crate::reply::{self, Failure, NOSNIFF};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, get};
+use crate::routes::filters::{RouteFilter, get};
 
 /// The representations of a sheet. The first is the default.
 const TYPES: [&str; 2] = ["image/webp", "application/json"];
 
 /// Builds `/sheets`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("sheets").and(get(sheet)).boxed()
 }
 

@@ -18,9 +18,9 @@ use crate::http::base::Base;
 use crate::listen::Peer;
 use crate::reply::RequestId;
 use crate::request::call::{Call, Caller};
+use crate::route_table::{ROUTES, Route, at, find};
 use crate::routes::{direct, routes};
 use crate::state::App;
-use crate::table::{ROUTES, Route, at, find};
 
 async fn app(base: Base) -> (tempfile::TempDir, Arc<App>) {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@
 //! log at debug level.
 //!
 //! # How a request is checked
-//! `table.rs` has a row for its method and path, with the right that a key needs. `request/gate.rs` computes
+//! `route_table.rs` has a row for its method and path, with the right that a key needs. `request/gate.rs` computes
 //! the digest of the secret in the request, and finds its key in memory, without a query. The key's
 //! organizations become part of the `Caller`, and every look-up uses them. A change of a key is committed,
 //! then applied to memory, and only then answered. If no key ever existed and `auth` is not `"keys"`, the
@@ -44,10 +44,10 @@ use crate::request::call::{Call, Caller, Proof};
 use crate::request::gate;
 use crate::request::incoming::check_transfer_coding;
 use crate::request::notes::Notes;
+use crate::route_table::{self, Need};
 use crate::routes::audit_line::put_on_record;
-use crate::routes::{Route, direct};
+use crate::routes::{RouteFilter, direct};
 use crate::state::App;
-use crate::table::{self, Need};
 
 /// The facts about the connection of a request.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ pub(crate) struct Connection {
 /// Answers a request.
 pub(super) fn answer<B>(
     app: &Arc<App>,
-    routes: &Route,
+    routes: &RouteFilter,
     request: Request<B>,
     connection: Connection,
 ) -> impl Future<Output = Response> + Send + 'static + use<B>
@@ -107,7 +107,7 @@ where
 
 /// Passes a request to the filters.
 fn routed<B>(
-    routes: &Route,
+    routes: &RouteFilter,
     request: Request<B>,
 ) -> impl Future<Output = Result<Response, Infallible>> + Send + 'static + use<B>
 where
@@ -358,7 +358,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts, connection: Connection) -> Call {
         None => Some(ClientAddress::UNTOLD),
     };
 
-    let route = table::find(&parts.method, &app.base, parts.uri.path());
+    let route = route_table::find(&parts.method, &app.base, parts.uri.path());
     let trace = headers.get("traceparent").map(HeaderValue::as_bytes).and_then(TraceParent::parse);
 
     Call {

@@ -30,7 +30,7 @@ use crate::config::{ConfigError, ServiceOptions};
 use crate::http::base::{BadPrefix, BadPublicUrl, Base};
 use crate::listen::Peer;
 use crate::listen::body::BoxError;
-use crate::routes::{Route, routes};
+use crate::routes::{RouteFilter, routes};
 use crate::state::App;
 
 /// Creates the whole API as a tower service over `store`, so that you can mount it in your own server.
@@ -159,7 +159,7 @@ fn open_audit_log(path: Option<&Path>) -> Result<Audit, ServiceError> {
 #[derive(Clone)]
 pub struct FileService {
     app: Arc<App>,
-    routes: Route,
+    routes: RouteFilter,
 }
 
 impl FileService {

@@ -12,8 +12,8 @@
 //!
 //! `render` runs the stages in this order. `retained` keeps a decoded picture for further sizes, and
 //! `placeholder` makes its ThumbHash. `animation` makes one file from many frames, and `sheet` puts files
-//! side by side. `image_file` reads the bytes, `cut` handles pictures that end early, and `guard` catches
-//! panics of third-party decoders.
+//! side by side. `image_file` reads the bytes, `incomplete` handles pictures that end early, and `guard`
+//! catches panics of third-party decoders.
 //!
 //! A rendering uses one thread. A caller can lend it a second thread (`spare`), which reduces the rows of a
 //! PNG while the first thread inflates the next rows.
@@ -27,7 +27,7 @@ pub(crate) mod probe;
 pub(crate) mod plan;
 pub(crate) mod budget;
 mod decode;
-mod cut;
+mod incomplete;
 mod resize;
 mod color;
 #[expect(unsafe_code, reason = "foreign calls, all in this one module")]

@@ -12,11 +12,11 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::color::{Profile, ToSrgb, to_srgb};
-use super::cut;
 use super::decode::{Decoded, decode};
 use super::encode::{encode, encode_planes, may_be_lossless};
 use super::header::Header;
 use super::image_file::ImageFile;
+use super::incomplete;
 use super::libwebp::Yuv;
 use super::placeholder::hash::thumbhash;
 use super::plan::{ENOUGH, Plan, Small, plan_placeholder, plan_reduced};
@@ -38,8 +38,8 @@ pub struct Retained {
     header: Header,
     /// The words of the file on its colours: pixels are converted when they are small.
     profile: Option<Profile>,
-    /// The stored rows that came, if some are missing.
-    came: Option<Range<u32>>,
+    /// The stored rows that arrived, if some are missing.
+    arrived: Option<Range<u32>>,
     decoded: Option<Picture>,
     /// True if planes stay planes until the lossy encoder.
     keeps_planes: bool,
@@ -64,7 +64,7 @@ impl Retained {
         wanted: &[Geometry],
         spare: &dyn Spare,
     ) -> Result<Self> {
-        let Decoded { picture, profile, came } = decode(image, header, wanted, spare)?;
+        let Decoded { picture, profile, arrived } = decode(image, header, wanted, spare)?;
         let header = header.clone();
 
         let is_ycc = matches!(
@@ -75,9 +75,9 @@ impl Retained {
         let profile = profile.filter(|profile| {
             !is_ycc || !ToSrgb::new(Layout::Rgb, Some(profile)).is_without_profile()
         });
-        let keeps_planes = is_ycc && profile.is_none() && came.is_none();
+        let keeps_planes = is_ycc && profile.is_none() && arrived.is_none();
         let decoded = Some(picture);
-        Ok(Self { header, profile, came, decoded, keeps_planes, resized: Vec::new() })
+        Ok(Self { header, profile, arrived, decoded, keeps_planes, resized: Vec::new() })
     }
 
     /// Makes the picture for `wanted` from the smallest source that is as good as any other. Retains the
@@ -162,8 +162,8 @@ impl Retained {
     /// Converts pixels resized as `wanted` to sRGB, and turns them upright.
     fn upright(&self, small: Pixels, wanted: Geometry) -> Result<Pixels> {
         let mut finished = to_srgb(small, self.profile.as_ref());
-        if let Some(came) = &self.came {
-            finished = cut::mask(finished, came, wanted)
+        if let Some(arrived) = &self.arrived {
+            finished = incomplete::mask(finished, arrived, wanted)
                 .ok_or_else(|| corrupt("no row of the requested part arrived"))?;
         }
         Ok(self.header.orientation.apply(finished))

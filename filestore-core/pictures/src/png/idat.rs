@@ -42,11 +42,11 @@ impl<R: BufRead> Idat<R> {
             return Ok(&[]);
         }
 
-        let came = self.file.fill_buf()?;
-        if came.is_empty() {
+        let arrived = self.file.fill_buf()?;
+        if arrived.is_empty() {
             return Err("a chunk ends early".into());
         }
-        Ok(&came[..came.len().min(self.left as usize)])
+        Ok(&arrived[..arrived.len().min(self.left as usize)])
     }
 
     /// Consumes `bytes` bytes from the last result of [`data`](Self::data).
@@ -54,8 +54,8 @@ impl<R: BufRead> Idat<R> {
         if bytes == 0 {
             return Ok(());
         }
-        let came = self.file.fill_buf()?.get(..bytes).ok_or("more than came")?;
-        self.checksum.update(came);
+        let arrived = self.file.fill_buf()?.get(..bytes).ok_or("more than came")?;
+        self.checksum.update(arrived);
         self.file.consume(bytes);
         self.left -= u32::try_from(bytes)?;
         Ok(())
@@ -87,12 +87,12 @@ impl<R: BufRead> Idat<R> {
 
     fn skip(&mut self, mut bytes: usize) -> Result<(), Broken> {
         while bytes > 0 {
-            let came = self.file.fill_buf()?.len().min(bytes);
-            if came == 0 {
+            let arrived = self.file.fill_buf()?.len().min(bytes);
+            if arrived == 0 {
                 return Err("the file ends early".into());
             }
-            self.file.consume(came);
-            bytes -= came;
+            self.file.consume(arrived);
+            bytes -= arrived;
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ pub(crate) struct WebP<'a> {
 pub(crate) struct Still {
     pub(crate) picture: Picture,
     /// The stored rows that arrived, if some wanted rows are missing. Missing rows repeat the nearest row.
-    pub(crate) came: Option<Range<u32>>,
+    pub(crate) arrived: Option<Range<u32>>,
 }
 
 /// The feature flag for alpha.
@@ -124,17 +124,17 @@ impl<'a> WebP<'a> {
             return Err(Failure::Corrupt("header and decoder disagree about the size"));
         }
 
-        let came = components.came.clone();
+        let arrived = components.arrived.clone();
         let Some(alpha) = self.alpha() else {
             let planes = components.planes.into_iter().map(plane).collect();
             let picture = Picture::Planes(Planes { model: Model::VideoYCbCr, planes });
-            return Ok(Still { picture, came });
+            return Ok(Still { picture, arrived });
         };
         let alpha = alpha::decode(alpha, size).map_err(Failure::Corrupt)?;
         if is_late() {
             return Err(Failure::Late);
         }
-        Ok(Still { picture: Picture::Whole(rgba::join(&components, &alpha)), came })
+        Ok(Still { picture: Picture::Whole(rgba::join(&components, &alpha)), arrived })
     }
 
     /// Opens a lossless picture of `size`.
@@ -165,7 +165,7 @@ impl<'a> WebP<'a> {
             return Err(Failure::Corrupt("a frame of another size than its picture"));
         }
         let components = lossy::decode(bytes, Wanted::Whole, is_late)?;
-        if components.came.is_some() {
+        if components.arrived.is_some() {
             return Err(Failure::Corrupt("the picture is cut"));
         }
 

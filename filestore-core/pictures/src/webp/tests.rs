@@ -199,7 +199,7 @@ fn a_picture_of_another_size_than_the_header_says_is_corrupt() {
     }];
     let decode = |size| WebP::survey(&file).decode(size, &wanted, &|| false);
     let still = decode(Dimensions { width: 40, height: 30 }).unwrap();
-    assert!(matches!(still.picture, Picture::Planes(_)) && still.came.is_none());
+    assert!(matches!(still.picture, Picture::Planes(_)) && still.arrived.is_none());
     let wrong = decode(Dimensions { width: 40, height: 31 });
     assert!(matches!(wrong, Err(Failure::Corrupt(_))));
 }

@@ -66,23 +66,9 @@ impl SheetGrid {
     pub const fn height(self) -> u32 {
         self.rows * self.size.pixels()
     }
-
-    /// Centres a picture in cell `index`. The picture is not larger than a cell. The position is at
-    /// even pixels, so that chrominance of half resolution needs no resampling.
-    pub fn place(self, index: usize, width: u32, height: u32) -> SheetPlace {
-        let index = u32::try_from(index).unwrap_or(u32::MAX);
-        let (column, row) = (index % self.columns, index / self.columns);
-        let before = |side| (self.cell() - side) / 4 * 2;
-        SheetPlace {
-            x: column * self.cell() + before(width),
-            y: row * self.cell() + before(height),
-            width,
-            height,
-        }
-    }
 }
 
-/// The position of a picture on a sheet, in pixels.
+/// The position of a picture on a sheet, in pixels. The picture is in the middle of its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SheetPlace {
     /// Distance from the left edge.
@@ -99,7 +85,6 @@ pub struct SheetPlace {
 mod tests {
     use super::*;
     use crate::domain::error::ErrorKind;
-    use crate::domain::file::variant::VARIANT_SIZES;
 
     fn grid(files: usize, size: u32) -> Result<SheetGrid> {
         SheetGrid::new(files, VariantSize::try_from(size).unwrap())
@@ -113,27 +98,6 @@ mod tests {
             let grid = grid(files, 200).unwrap();
             assert_eq!((grid.columns(), grid.rows()), (columns, rows), "{files} files");
             assert_eq!((grid.width(), grid.height()), (200 * columns, 200 * rows));
-        }
-    }
-
-    #[test]
-    fn a_picture_stands_in_the_middle_of_its_cell() {
-        let grid = grid(5, 200).unwrap();
-        let place = |x, y, width, height| SheetPlace { x, y, width, height };
-        assert_eq!(grid.place(0, 200, 200), place(0, 0, 200, 200));
-        assert_eq!(grid.place(4, 200, 101), place(200, 248, 200, 101));
-        assert_eq!(grid.place(4, 133, 104), place(232, 248, 133, 104));
-    }
-
-    #[test]
-    fn all_pictures_begin_at_even_pixels() {
-        for cell in VARIANT_SIZES {
-            let grid = grid(5, cell).unwrap();
-            for side in 1..=cell {
-                let SheetPlace { x, y, .. } = grid.place(4, side, cell + 1 - side);
-                assert!(x % 2 == 0 && y % 2 == 0, "{side} of {cell}");
-                assert!(x + side <= 2 * cell && y + cell < 2 * cell + side, "{side} of {cell}");
-            }
         }
     }
 

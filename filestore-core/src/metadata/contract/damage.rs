@@ -153,3 +153,47 @@ pub(crate) async fn a_page_of_files_to_move_is_full_beside_damaged_ones(
     let (queued, next) = metadata.enqueue_sync(&organization("7"), &s3, None, 2).await.unwrap();
     assert_eq!((queued, next), (0, Some(page[1].file_id)), "they wait already");
 }
+
+pub(crate) async fn a_page_of_sub_systems_is_full_beside_damaged_ones(
+    metadata: &dyn Metadata,
+    vandal: &dyn Vandal,
+) {
+    for name in ["a", "b", "c", "d", "e"] {
+        put(metadata, FileRecord { sub_system: name.parse().unwrap(), ..ready("7") }).await;
+    }
+    // More rows than a sub-system has.
+    for name in ["a", "b", "c", "d"] {
+        vandal.run(&format!(
+            "UPDATE sub_system_usage SET sub_system = '{name} ' WHERE sub_system = '{name}'"
+        ));
+    }
+
+    let page = metadata.list_sub_systems(&organization("7"), None, 1).await.unwrap();
+    let names: Vec<_> = page.iter().map(|one| one.sub_system.as_str()).collect();
+    assert_eq!(names, ["e"], "a short page would mean the end");
+
+    let found = metadata.damage();
+    assert_eq!(found.damaged_rows, 4);
+    let row = r#"a total of sub-system "a " of organization 7"#;
+    assert!(found.rows.iter().any(|found| found.row == row), "{found:?}");
+}
+
+pub(crate) async fn an_organization_that_cannot_be_read_is_named(
+    metadata: &dyn Metadata,
+    vandal: &dyn Vandal,
+) {
+    for name in ["a", "b", "c"] {
+        put(metadata, ready(name)).await;
+    }
+    for name in ["a", "b"] {
+        vandal.run(&format!(
+            "UPDATE organization_usage SET organization_id = '{name} ' WHERE organization_id = '{name}'"
+        ));
+    }
+
+    let page = metadata.list_organizations(&Scope::All, None, 1).await.unwrap();
+    let names: Vec<_> = page.iter().map(|one| one.organization_id.as_str()).collect();
+    assert_eq!(names, ["c"], "a short page would mean the end");
+    let rows: Vec<_> = metadata.damage().rows.into_iter().map(|found| found.row).collect();
+    assert_eq!(rows, [r#"organization "a ""#, r#"organization "b ""#]);
+}

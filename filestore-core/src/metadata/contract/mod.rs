@@ -207,7 +207,7 @@ macro_rules! contract_tests {
                 a_new_secret_signs_and_the_one_before_verifies_for_its_time,
                 a_revoked_secret_is_gone_at_once,
                 a_permit_is_spent_with_the_file_that_it_was_for,
-                of_two_concurrent_uploads_with_one_permit_one_is_done,
+                one_permit_serves_only_one_of_two_uploads,
                 a_permit_that_came_too_late_is_refused_and_forgotten,
             }
             erasures {
@@ -240,6 +240,8 @@ macro_rules! contract_tests {
             a_damaged_dropped_blob_keeps_its_own_file_only_from_the_purge,
             damaged_records_and_bindings_do_not_keep_others_from_their_provider,
             a_page_of_files_to_move_is_full_beside_damaged_ones,
+            a_page_of_sub_systems_is_full_beside_damaged_ones,
+            an_organization_that_cannot_be_read_is_named,
         }
     };
     (@damaged $attribute:tt $make:path: $($name:ident,)*) => {

@@ -6,7 +6,7 @@ use crate::domain::access::signed_url::UploadPermit;
 use crate::metadata::StoredSecret;
 
 fn secret(kid: &str) -> SigningSecret {
-    SigningSecret::new(kid, [u8::try_from(kid.len()).unwrap(); 40]).unwrap()
+    SigningSecret::new(kid, [kid.as_bytes()[0]; 40]).unwrap()
 }
 
 fn permit(nonce: &str, expires_at: Timestamp) -> UploadPermit {
@@ -46,24 +46,24 @@ pub(crate) async fn a_revoked_secret_is_gone_at_once(metadata: &dyn Metadata) {
 }
 
 pub(crate) async fn a_permit_is_spent_with_the_file_that_it_was_for(metadata: &dyn Metadata) {
-    let one = permit("n", at(100));
-    let refused = InsertFiles { quota_bytes: Some(0), ..permitted(&one, &[ready("acme")]) };
+    let (permit, other_permit) = (permit("n", at(100)), permit("N", at(100)));
+    let refused = InsertFiles { quota_bytes: Some(0), ..permitted(&permit, &[ready("acme")]) };
     assert_eq!(metadata.insert_files(refused).await.unwrap(), Inserted::OverQuota);
     assert!(!metadata.is_permit_used("n").await.unwrap(), "nothing was stored for it");
 
-    let first = permitted(&one, &[ready("acme")]);
+    let first = permitted(&permit, &[ready("acme")]);
     assert_eq!(metadata.insert_files(first).await.unwrap(), Inserted::Done);
     assert!(metadata.is_permit_used("n").await.unwrap());
 
     let second = [ready("acme")];
-    let outcome = metadata.insert_files(permitted(&one, &second)).await.unwrap();
+    let outcome = metadata.insert_files(permitted(&permit, &second)).await.unwrap();
     assert_eq!(outcome, Inserted::PermitSpent);
     assert_eq!(get(metadata, second[0].file_id).await, None);
-    let other = permitted(&permit("N", at(100)), &second);
+    let other = permitted(&other_permit, &second);
     assert_eq!(metadata.insert_files(other).await.unwrap(), Inserted::Done);
 }
 
-pub(crate) async fn of_two_concurrent_uploads_with_one_permit_one_is_done(metadata: &dyn Metadata) {
+pub(crate) async fn one_permit_serves_only_one_of_two_uploads(metadata: &dyn Metadata) {
     for round in 0..20 {
         let permit = permit(&format!("n{round}"), at(100));
         let files = [[ready("acme")], [ready("acme")]];
@@ -77,16 +77,16 @@ pub(crate) async fn of_two_concurrent_uploads_with_one_permit_one_is_done(metada
 }
 
 pub(crate) async fn a_permit_that_came_too_late_is_refused_and_forgotten(metadata: &dyn Metadata) {
-    let one = permit("n", at(100));
-    let end = one.kept_until();
+    let permit = permit("n", at(100));
+    let end = permit.kept_until();
     let just = FileRecord { created_at: end.minus(Duration::from_millis(1)), ..ready("acme") };
-    assert_eq!(metadata.insert_files(permitted(&one, &[just])).await.unwrap(), Inserted::Done);
+    assert_eq!(metadata.insert_files(permitted(&permit, &[just])).await.unwrap(), Inserted::Done);
 
     assert_eq!(metadata.forget_permits(end.minus(Duration::from_millis(1)), 9).await.unwrap(), 0);
     assert_eq!(metadata.forget_permits(end, 9).await.unwrap(), 1);
     assert!(!metadata.is_permit_used("n").await.unwrap());
 
     let late = FileRecord { created_at: end, ..ready("acme") };
-    let outcome = metadata.insert_files(permitted(&one, &[late])).await.unwrap();
+    let outcome = metadata.insert_files(permitted(&permit, &[late])).await.unwrap();
     assert_eq!(outcome, Inserted::PermitSpent, "what was forgotten is not taken again");
 }

@@ -20,9 +20,13 @@ pub trait Leases: Send + Sync + 'static {
 
     /// Ends all leases, holds and entries, and makes SYNCING files PENDING. Call it at startup, when no other
     /// process can have any ([`Company::Alone`](crate::metadata::Company)). Failed purges and syncs wait
-    /// until `retries` at most, and dropped blobs until `blobs` at most, because a fast clock might have set
-    /// waits of years.
-    async fn end_leases(&self, retries: Timestamp, blobs: Timestamp) -> Result<()>;
+    /// until `max_retry_at` at most, and dropped blobs until `max_blob_wait_until` at most, because a fast
+    /// clock might have set waits of years.
+    async fn end_leases(
+        &self,
+        max_retry_at: Timestamp,
+        max_blob_wait_until: Timestamp,
+    ) -> Result<()>;
 
     /// Ends the waits after failures at `provider`, which answers again. At most `limit` purges, dropped
     /// blobs and copies each become due at `now`. Returns their number.

@@ -32,11 +32,11 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated, Writes};
 use crate::service::providers::cloud_write::{Objects, Refusal};
 use crate::service::request::{Change, Edit, GivenName, Preconditions, Replacement};
-use crate::service::settled::until_settled;
+use crate::service::retry::retry_if_changed;
 use crate::service::uploads::arrived::{Arrived, Naming};
 use crate::service::uploads::claims::ReplacementClaims;
 use crate::service::uploads::placement::{MayLeave, Placement};
-use crate::service::uploads::staged::{Held, Staged};
+use crate::service::uploads::staged::{Lent, Staged};
 use crate::service::{FileStore, Inner};
 use crate::storage::StagedBlob;
 use crate::tasks;
@@ -190,7 +190,7 @@ impl Files<'_> {
     ) -> Result<Changed> {
         let first: OnceLock<Arc<FileRecord>> = OnceLock::new();
 
-        until_settled("the file", DECISIONS, || async {
+        retry_if_changed("the file", DECISIONS, || async {
             let old = self.record_fresh(id).await?;
             if first.get().is_some_and(|first| was_requested(first, &old)) {
                 let message = "another request changed the file at the same moment";
@@ -258,10 +258,10 @@ async fn change_once(
         _ => store.inner.no_objects(),
     };
 
-    let (store, old, held) = (store.clone(), Arc::clone(old), staged.hold());
+    let (store, old, lent) = (store.clone(), Arc::clone(old), staged.lend());
     // From here on nothing is cancelled.
     let applying =
-        tasks::spawn(async move { apply(&store, &old, next, seen, objects, held).await });
+        tasks::spawn(async move { apply(&store, &old, next, seen, objects, lent).await });
     let (applied, released) =
         applying.await.map_err(|error| Error::internal("changing a file", error))?;
 
@@ -344,7 +344,7 @@ async fn apply(
     next: FileRecord,
     seen: Option<BindingSeen>,
     objects: Objects,
-    held: Held,
+    lent: Lent,
 ) -> (Result<Option<Arc<FileRecord>>>, Vec<StagedBlob>) {
     let update = update_of(&store.inner, old, &next, seen.clone());
     let quota_bytes = update.quota_bytes;
@@ -360,18 +360,18 @@ async fn apply(
                 store.inner.wake_sync(seen);
             }
             if old.blob.key != next.blob.key {
-                settle_replaced(&store.inner, &next, held).await;
+                settle_replaced(&store.inner, &next, lent).await;
             }
             store.inner.prepare_variants(&next);
             (Ok(Some(Arc::new(next))), Vec::new())
         }
-        Ok(Updated::Lost | Updated::PlacementStale) => (Ok(None), held.release()),
+        Ok(Updated::Lost | Updated::PlacementStale) => (Ok(None), lent.release()),
         Ok(Updated::OverQuota) => {
             let quota = quota_bytes.unwrap_or_default();
-            (Err(store.over_quota(&old.organization_id, quota).await), held.release())
+            (Err(store.over_quota(&old.organization_id, quota).await), lent.release())
         }
         Err(error) => {
-            store.inner.discard_uncommitted(held.ids(), &error).await;
+            store.inner.discard_uncommitted(lent.ids(), &error).await;
             (Err(error), Vec::new())
         }
     }
@@ -406,11 +406,11 @@ fn update_of(
 
 /// Completes the commit of new bytes. Moves the staged file to its final name, or removes it if a provider
 /// has the bytes. Removes the old variants.
-async fn settle_replaced(inner: &Arc<Inner>, next: &FileRecord, held: Held) {
+async fn settle_replaced(inner: &Arc<Inner>, next: &FileRecord, lent: Lent) {
     if next.blob.provider.is_local() {
         inner.publish_soon([next.blob.key.clone()]);
     } else {
-        inner.discard(held.ids()).await;
+        inner.discard(lent.ids()).await;
     }
     forget_variants(inner, next.file_id).await;
 }

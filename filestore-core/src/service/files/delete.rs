@@ -13,7 +13,7 @@ use crate::domain::id::FileId;
 use crate::domain::report::receipt::DeletedBy;
 use crate::metadata::{Expected, UpdateFile, Updated, Writes};
 use crate::service::request::Preconditions;
-use crate::service::settled::until_settled;
+use crate::service::retry::retry_if_changed;
 
 /// The maximum number of attempts before `Conflict`. An attempt that lost to another change is repeated.
 const DECISIONS: usize = 8;
@@ -55,7 +55,7 @@ impl Files<'_> {
         conditions: impl Into<Preconditions>,
     ) -> Result<Arc<FileRecord>> {
         let conditions = &conditions.into();
-        until_settled("the file", DECISIONS, || async {
+        retry_if_changed("the file", DECISIONS, || async {
             let old = self.info(id).await?;
             conditions.check(&old)?;
             if old.state.is_deleted() {
@@ -93,7 +93,7 @@ impl Files<'_> {
     ///
     /// `AlreadyPurging` if the purge has already claimed the file. `NotFound` after the purge.
     pub async fn restore(self, id: FileId) -> Result<Arc<FileRecord>> {
-        until_settled("the file", DECISIONS, || async {
+        retry_if_changed("the file", DECISIONS, || async {
             let old = self.info(id).await?;
             if !old.state.is_deleted() {
                 return Ok(Some(old));

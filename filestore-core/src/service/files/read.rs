@@ -17,7 +17,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::file::record::FileRecord;
 use crate::domain::id::FileId;
 use crate::service::Inner;
-use crate::service::settled::until_settled;
+use crate::service::retry::retry_if_changed;
 use crate::storage::{BlobRead, ByteStream, LocalBlob};
 
 /// The maximum number of attempts before `Conflict`. A read starts over if its record changed.
@@ -161,7 +161,8 @@ impl Files<'_> {
         E: From<Error>,
         F: Future<Output = Result<Option<T>, E>>,
     {
-        until_settled("the file", READS, || async { attempt(self.record(id).await?).await }).await
+        retry_if_changed("the file", READS, || async { attempt(self.record(id).await?).await })
+            .await
     }
 }
 

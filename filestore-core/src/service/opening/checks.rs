@@ -13,8 +13,8 @@ use crate::variant::convert;
 
 impl FileStoreBuilder {
     /// Checks the configuration as [`open`](Self::open) does, without touching the data directory, the
-    /// database or a provider. `Unusable` for settings that cannot work together, and for settings that
-    /// need a feature that this build does not have, for example `postgres`.
+    /// database or a provider. `Unusable` for a value out of range, for settings that cannot work together,
+    /// and for settings that need a feature that this build does not have, for example `postgres`.
     ///
     /// ```
     /// use filestore_core::FileStore;
@@ -29,6 +29,7 @@ impl FileStoreBuilder {
     /// # }
     /// ```
     pub fn check(&self) -> Result<()> {
+        self.config.check_settings()?;
         ProviderRegistry::open(&self.config.providers)?;
         convert::check(&self.config.variants)?;
         external_database::check(&self.config)
@@ -94,6 +95,23 @@ mod tests {
         std::fs::write(dir.path().join("metadata.sqlite3"), "no database").unwrap();
         let error = FileStore::builder(dir.path()).has_keys().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unusable);
+    }
+
+    #[tokio::test]
+    async fn a_value_out_of_range_is_refused_before_the_store_is_created() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let mut config = StoreConfig::default();
+        config.limits.max_batch_items = 0;
+        let builder = FileStore::builder(&path).config(config);
+
+        for error in [builder.check().unwrap_err(), builder.open().await.unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Unusable);
+            assert_eq!(error.details().field.as_deref(), Some("limits.max_batch_items"));
+            let rule = "the configuration is invalid: limits.max_batch_items must be 1 to 10000";
+            assert_eq!(error.message(), rule);
+        }
+        assert!(!path.exists());
     }
 
     #[test]

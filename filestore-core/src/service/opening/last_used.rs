@@ -41,15 +41,15 @@ pub(crate) enum Standing {
     Lacking(Vec<ProviderCode>),
 }
 
-/// The result of comparing the opener with the recorded settings.
+/// The rights of an opener, from comparing the opener with the recorded settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct OpenerRights {
     pub(in crate::service) standing: Standing,
     /// The owner's backend for LOCAL files, if the opener has a different backend.
     pub(in crate::service) missing_backend: Option<ProviderCode>,
 }
 
-impl Settled {
+impl OpenerRights {
     /// Returns an error if the opener's backend for LOCAL files differs from the owner's.
     pub(in crate::service) fn check_backend(&self) -> Result<()> {
         let Some(backend) = &self.missing_backend else { return Ok(()) };
@@ -82,16 +82,16 @@ impl Settled {
 
 /// Records the owner's settings, or copies the recorded settings into a follower's `config`. The program that
 /// creates a store is its first owner.
-pub(in crate::service) async fn settle(
+pub(in crate::service) async fn record_or_follow(
     metadata: &dyn Metadata,
     config: &mut StoreConfig,
     opener: Opener,
     age: Age,
-) -> Result<Settled> {
+) -> Result<OpenerRights> {
     let recorded = metadata.settings().await?;
     if opener == Opener::Owner || age == Age::New {
         record(metadata, &recorded, config).await?;
-        return Ok(Settled { standing: Standing::Full, missing_backend: None });
+        return Ok(OpenerRights { standing: Standing::Full, missing_backend: None });
     }
 
     if opener == Opener::Follower {
@@ -106,7 +106,7 @@ pub(in crate::service) async fn settle(
     let missing = used.filter(|code| Some(code.as_str()) != backend(config));
     let missing_backend = missing.map(|code| code.parse()).transpose();
     let missing_backend = missing_backend.map_err(|_| inconsistent(name::LOCAL_BACKEND))?;
-    Ok(Settled { standing, missing_backend })
+    Ok(OpenerRights { standing, missing_backend })
 }
 
 fn backend(config: &StoreConfig) -> Option<&str> {

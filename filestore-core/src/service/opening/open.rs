@@ -166,9 +166,11 @@ impl FileStoreBuilder {
     ///
     /// Returns `Locked` if another process uses the directory. Returns `Unusable` if the directory cannot be
     /// used. For example, the path is not a directory or not writable, the schema is newer than this program,
-    /// blobs exist without a database, or the blobs belong to another store.
+    /// blobs exist without a database, or the blobs belong to another store. Also returns `Unusable` for a
+    /// configured value out of range, and names the key in [`Details::field`](crate::Details::field).
     pub async fn open(self) -> Result<FileStore> {
         // Before anything is created.
+        self.config.check_settings()?;
         external_database::check(&self.config)?;
         let Self { path, mut config, clock, opener } = self;
         let mut providers = ProviderRegistry::open_with(&config.providers, &clock)?;
@@ -189,7 +191,7 @@ impl FileStoreBuilder {
         };
 
         check_identity(&dir, &*metadata, providers.backend()).await?;
-        let opener = last_used::settle(&*metadata, &mut config, opener, age).await?;
+        let opener = last_used::record_or_follow(&*metadata, &mut config, opener, age).await?;
 
         let access = Access::load(Arc::clone(&metadata), clock.clone(), &config.signing).await?;
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));

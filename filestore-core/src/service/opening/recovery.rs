@@ -115,10 +115,10 @@ async fn look_up(inner: &Inner, page: &[BlobId]) -> Result<(Vec<BlobKey>, Vec<Bl
 /// Ends all leases, and shortens waits that a fast clock made too long.
 async fn end_waits(store: &FileStore) -> Result<()> {
     let inner = store.inner();
-    let retries = inner.now().plus(LONGEST_WAIT);
-    let blobs = inner.now().plus(LONGEST_WAIT.max(inner.config().blob_grace));
+    let max_retry_at = inner.now().plus(LONGEST_WAIT);
+    let max_blob_wait_until = inner.now().plus(LONGEST_WAIT.max(inner.config().blob_grace));
 
-    inner.metadata.end_leases(retries, blobs).await?;
+    inner.metadata.end_leases(max_retry_at, max_blob_wait_until).await?;
     reached(Step::LeasesEnded);
     Ok(())
 }

@@ -34,7 +34,7 @@ impl FileStore {
     /// If the call fails, no value changes. Returns `Unusable` for a value out of range, or if a provider
     /// cannot be opened.
     pub async fn reload(&self, mut config: StoreConfig) -> Result<Reloaded> {
-        config.check().map_err(|error| Error::new(ErrorKind::Unusable, error.to_string()))?;
+        config.check_settings()?;
         let providers = self.providers().changed_to(&config.providers)?;
         if providers.backend() != self.providers().backend() {
             let message = "local.backend changes with a restart alone";

@@ -208,7 +208,7 @@ impl Inner {
         let source = &record.blob.provider;
         match &meter.limit {
             Some(limit) => Priority::Paced(limit.run),
-            None if self.stores.disk(source).is_none() => Priority::From(source.clone()),
+            None if self.stores.disk(source).is_none() => Priority::CopyFrom(source.clone()),
             None => Priority::Background,
         }
     }

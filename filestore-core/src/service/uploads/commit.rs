@@ -17,7 +17,7 @@ use super::claims::ClaimGuards;
 use super::idempotency::IdempotencyGuard;
 use super::new_files::{OneOrMore, ReplyShape, StagedFiles};
 use super::placement::{MayLeave, Placement};
-use super::staged::{Held, Staged};
+use super::staged::{Lent, Staged};
 use crate::domain::access::signed_url::UploadPermit;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::record::FileRecord;
@@ -29,7 +29,7 @@ use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::service::access::signing::permit_spent;
 use crate::service::providers::cloud_write::{Objects, Refusal};
 use crate::service::request::Uploaded;
-use crate::service::settled::until_settled;
+use crate::service::retry::retry_if_changed;
 use crate::service::{FileStore, Inner};
 use crate::storage::StagedBlob;
 use crate::tasks;
@@ -76,7 +76,7 @@ struct Prepared {
 impl FileStore {
     /// Commits the files, or finds the reply to an earlier request with the same key. If the caller is
     /// cancelled before the insert is queued, nothing remains.
-    pub(super) async fn commit(
+    pub(super) async fn insert_or_replay(
         &self,
         files: StagedFiles,
         guards: ClaimGuards,
@@ -107,7 +107,7 @@ impl FileStore {
         claimed: &Arc<Claimed>,
     ) -> Result<Committed> {
         let may_leave = if files.temp { MayLeave::No } else { MayLeave::Yes };
-        until_settled("the organization's binding", PLACEMENTS, || async {
+        retry_if_changed("the organization's binding", PLACEMENTS, || async {
             let place = self.inner.place(&files.organization_id, may_leave).await?;
             let prepared = self.prepare(&place, files, era, claimed).await?;
             self.insert(prepared, staged).await
@@ -155,9 +155,9 @@ impl FileStore {
 
     /// Inserts the records. `None` if the binding has changed since.
     async fn insert(&self, prepared: Prepared, staged: &Staged) -> Result<Option<Committed>> {
-        let (store, held) = (self.clone(), staged.hold());
+        let (store, lent) = (self.clone(), staged.lend());
         // From here on, no caller cancels the work. The claims live until the outcome is known.
-        let inserting = tasks::spawn(async move { store.insert_held(prepared, held).await });
+        let inserting = tasks::spawn(async move { store.insert_lent(prepared, lent).await });
         let (outcome, released) =
             inserting.await.map_err(|error| Error::internal("committing an upload", error))?;
 
@@ -166,10 +166,10 @@ impl FileStore {
     }
 
     /// Inserts the records. Returns the bytes if certainly no record names them.
-    async fn insert_held(
+    async fn insert_lent(
         &self,
         prepared: Prepared,
-        held: Held,
+        lent: Lent,
     ) -> (Result<Option<Committed>>, Vec<StagedBlob>) {
         let Prepared { records, objects, insert, claimed } = prepared;
         let (binding, quota_bytes) = (insert.binding.clone(), insert.quota_bytes);
@@ -184,23 +184,23 @@ impl FileStore {
         match inserted {
             Ok(Inserted::Done) => {
                 self.inner.wake_sync(&binding);
-                self.settle_new(&records, held).await;
+                self.settle_new(&records, lent).await;
                 (Ok(Some(Uploaded::New(records))), Vec::new())
             }
-            Ok(Inserted::PlacementStale) => (Ok(None), held.release()),
+            Ok(Inserted::PlacementStale) => (Ok(None), lent.release()),
             Ok(Inserted::OverQuota) => {
                 let quota = quota_bytes.unwrap_or_default();
-                (Err(self.over_quota(&organization, quota).await), held.release())
+                (Err(self.over_quota(&organization, quota).await), lent.release())
             }
-            Ok(Inserted::PermitSpent) => (Err(permit_spent()), held.release()),
-            Ok(Inserted::Erased) => (Err(ended_by_erasure(permit.as_ref())), held.release()),
+            Ok(Inserted::PermitSpent) => (Err(permit_spent()), lent.release()),
+            Ok(Inserted::Erased) => (Err(ended_by_erasure(permit.as_ref())), lent.release()),
             Ok(Inserted::OverFileQuota) => {
                 let quota = quota_files.unwrap_or_default();
-                (Err(self.over_file_quota(&organization, quota).await), held.release())
+                (Err(self.over_file_quota(&organization, quota).await), lent.release())
             }
-            Ok(Inserted::IdempotencyTaken) => (self.replay_taken(&claimed).await, held.release()),
+            Ok(Inserted::IdempotencyTaken) => (self.replay_taken(&claimed).await, lent.release()),
             Err(error) => {
-                self.inner.discard_uncommitted(held.ids(), &error).await;
+                self.inner.discard_uncommitted(lent.ids(), &error).await;
                 (Err(error), Vec::new())
             }
         }
@@ -208,12 +208,12 @@ impl FileStore {
 
     /// Does the work after the commit of new files. Blobs get their final names, or staged bytes are
     /// discarded if a provider stores the objects. Then variants are made in advance.
-    async fn settle_new(&self, records: &OneOrMore<FileRecord>, held: Held) {
+    async fn settle_new(&self, records: &OneOrMore<FileRecord>, lent: Lent) {
         if records.first.blob.provider.is_local() {
             let keys = records.iter().map(|record| record.blob.key.clone());
             self.inner.publish_soon(keys);
         } else {
-            self.inner.discard(held.ids()).await;
+            self.inner.discard(lent.ids()).await;
         }
 
         for record in records.iter() {

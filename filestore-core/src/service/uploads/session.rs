@@ -28,7 +28,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::report::erasure::Era;
 use crate::service::FileStore;
-use crate::storage::{Holder, StagingWriter};
+use crate::storage::{StagingWriter, Uploader};
 
 /// The bytes that can arrive before their room is reserved, and the step by which the reservation grows.
 /// Announced bytes are reserved before they arrive.
@@ -98,8 +98,8 @@ const ONLY: u32 = 0;
 #[must_use = "a drop ends the upload and discards its bytes"]
 pub struct UploadSession {
     store: FileStore,
-    /// The holder of the bytes that arrive now.
-    holder: Holder,
+    /// The uploader of the bytes that arrive now.
+    uploader: Uploader,
     /// The era in which the upload began.
     era: Era,
     claims: Option<Claims>,
@@ -131,8 +131,8 @@ struct Incoming {
     writer: StagingWriter,
     /// The maximum size of the batch, if it leaves less than the maximum size of a file.
     batch_limit: Option<u64>,
-    /// The number of received bytes at which the reservation grows.
-    ask_at: u64,
+    /// The number of received bytes at which the session reserves more of the quota.
+    next_reservation_at: u64,
     /// False during a write, and after a write that failed or was dropped. Bytes can then be missing.
     is_sound: bool,
 }
@@ -148,10 +148,10 @@ impl fmt::Debug for UploadSession {
 
 impl UploadSession {
     /// Begins without claims.
-    pub(super) fn new(store: FileStore, holder: Holder, era: Era) -> Self {
+    pub(super) fn new(store: FileStore, uploader: Uploader, era: Era) -> Self {
         Self {
             store,
-            holder,
+            uploader,
             era,
             claims: None,
             guards: ClaimGuards::default(),
@@ -182,7 +182,7 @@ impl UploadSession {
                 .with_limit(max));
         }
         self.guards = claims.take(&self.store, self.received_bytes()).await?;
-        self.holder = Holder::Organization(claims.organization_id.clone());
+        self.uploader = Uploader::Organization(claims.organization_id.clone());
         self.claims = Some(Claims::Upload(claims));
         Ok(())
     }
@@ -199,7 +199,7 @@ impl UploadSession {
         self.expect_unclaimed()?;
         let received = self.received_bytes();
         let (organization, guards) = claims.take(&self.store, scope, received).await?;
-        (self.guards, self.holder) = (guards, Holder::Organization(organization));
+        (self.guards, self.uploader) = (guards, Uploader::Organization(organization));
         self.claims = Some(Claims::Replacement(claims));
         Ok(())
     }
@@ -249,13 +249,14 @@ impl UploadSession {
             Some(Claims::Replacement(_)) | None => u64::MAX,
         };
         let max = max_bytes.min(claimed).min(limits.max_file_size);
-        let is_batch_s = item.is_some() && max < limits.max_file_size;
-        let batch_limit = is_batch_s.then_some(limits.max_batch_size);
-        let share = inner.uploads.staged.begin(self.holder.clone())?;
+        let batch_limit_applies = item.is_some() && max < limits.max_file_size;
+        let batch_limit = batch_limit_applies.then_some(limits.max_batch_size);
+        let share = inner.uploads.staged.begin(self.uploader.clone())?;
         let writer = inner.stores.local().stage(BlobId::generate(inner.now()), max).await?;
         let writer = writer.counted_in(share).begun_in(self.era);
-        let ask_at = FIRST_BYTES.saturating_sub(self.whole.bytes());
-        self.incoming = Some(Incoming { item, writer, batch_limit, ask_at, is_sound: true });
+        let next_reservation_at = FIRST_BYTES.saturating_sub(self.whole.bytes());
+        self.incoming =
+            Some(Incoming { item, writer, batch_limit, next_reservation_at, is_sound: true });
         Ok(())
     }
 
@@ -288,11 +289,11 @@ impl UploadSession {
         })?;
 
         let received = incoming.writer.size_bytes();
-        if received > incoming.ask_at {
+        if received > incoming.next_reservation_at {
             if let Some(quota) = &mut self.guards.quota {
                 quota.grow_to(&self.store, before.saturating_add(received)).await?;
             }
-            incoming.ask_at = received + STEP_BYTES;
+            incoming.next_reservation_at = received + STEP_BYTES;
         }
         incoming.is_sound = true;
         Ok(())
@@ -351,9 +352,9 @@ impl UploadSession {
     }
 
     /// Ends the file that is arriving, and waits until all files are durable.
-    pub async fn settle(&mut self) -> Result<()> {
+    pub async fn finish_files(&mut self) -> Result<()> {
         self.end_file().await?;
-        self.whole.settle().await
+        self.whole.finish_all().await
     }
 
     /// Returns the number of bytes that have arrived in all files.

@@ -18,7 +18,7 @@ use crate::storage::StagedBlob;
 pub(in crate::service) struct Staged(Mutex<Vec<StagedBlob>>);
 
 /// Staged bytes that a running commit might name. A drop leaves them in staging.
-pub(in crate::service) struct Held(Vec<StagedBlob>);
+pub(in crate::service) struct Lent(Vec<StagedBlob>);
 
 impl Staged {
     pub(in crate::service) fn new(blobs: Vec<StagedBlob>) -> Self {
@@ -31,10 +31,10 @@ impl Staged {
     }
 
     /// Gives the bytes to a commit before it is queued.
-    pub(in crate::service) fn hold(&self) -> Held {
+    pub(in crate::service) fn lend(&self) -> Lent {
         let mut blobs = mem::take(&mut *self.0.lock());
-        blobs.iter_mut().for_each(StagedBlob::hold);
-        Held(blobs)
+        blobs.iter_mut().for_each(StagedBlob::lend);
+        Lent(blobs)
     }
 
     /// Takes back bytes that a commit certainly did not name.
@@ -43,13 +43,13 @@ impl Staged {
     }
 }
 
-impl Held {
+impl Lent {
     /// Returns the ids of the bytes.
     pub(in crate::service) fn ids(&self) -> Vec<BlobId> {
         self.0.iter().map(|blob| blob.blob_id).collect()
     }
 
-    /// Ends the hold of a commit on bytes that it certainly did not name.
+    /// Takes the bytes back from a commit that certainly did not name them.
     pub(in crate::service) fn release(mut self) -> Vec<StagedBlob> {
         self.0.iter_mut().for_each(StagedBlob::release);
         self.0

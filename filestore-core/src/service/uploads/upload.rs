@@ -17,7 +17,7 @@ use crate::domain::id::{KeyId, OrganizationId};
 use crate::domain::report::erasure::Era;
 use crate::service::FileStore;
 use crate::service::request::{BatchItem, GivenName, NewBatch, NewUpload, Uploaded};
-use crate::storage::Holder;
+use crate::storage::Uploader;
 
 /// The start of an [`UploadSession`], for callers that receive bytes themselves. Get a value from
 /// [`FileStore::uploads`].
@@ -39,14 +39,14 @@ use crate::storage::Holder;
 #[derive(Debug, Clone)]
 pub struct Uploads<'a> {
     store: &'a FileStore,
-    holder: Holder,
+    uploader: Uploader,
     era: Option<Era>,
 }
 
 impl FileStore {
     /// Returns the handle for uploads in steps: claims, bytes, commit.
     pub fn uploads(&self) -> Uploads<'_> {
-        Uploads { store: self, holder: Holder::Unknown, era: None }
+        Uploads { store: self, uploader: Uploader::Unknown, era: None }
     }
 
     /// Uploads all of `reader` as one file. When the call returns, bytes and record are durable.
@@ -157,20 +157,20 @@ impl Uploads<'_> {
     /// fields in any order. Claim as soon as you know. A commit without claims takes them first.
     pub fn begin_unclaimed(self) -> UploadSession {
         let era = self.era.unwrap_or_else(|| self.store.inner.metadata.era());
-        UploadSession::new(self.store.clone(), self.holder, era)
+        UploadSession::new(self.store.clone(), self.uploader, era)
     }
 
     /// Counts the bytes for this organization until [`claim`](UploadSession::claim) names the organization.
     #[must_use]
     pub fn of(self, organization: &OrganizationId) -> Self {
-        Self { holder: Holder::Organization(organization.clone()), ..self }
+        Self { uploader: Uploader::Organization(organization.clone()), ..self }
     }
 
     /// Counts the bytes for the sender with this key until [`claim`](UploadSession::claim) names the
     /// organization.
     #[must_use]
     pub fn by_key(self, key: KeyId) -> Self {
-        Self { holder: Holder::Key(key), ..self }
+        Self { uploader: Uploader::Key(key), ..self }
     }
 
     /// Counts the bytes for the sender at this address until [`claim`](UploadSession::claim) names the
@@ -178,7 +178,7 @@ impl Uploads<'_> {
     /// limit.
     #[must_use]
     pub fn by_address(self, address: IpAddr) -> Self {
-        Self { holder: Holder::Address(address), ..self }
+        Self { uploader: Uploader::Address(address), ..self }
     }
 
     /// Returns the present era from memory, for work that begins now: see [`begun_in`](Self::begun_in).

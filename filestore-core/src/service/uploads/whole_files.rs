@@ -67,7 +67,7 @@ impl WholeFiles {
     }
 
     /// Waits until all files are durable.
-    pub(super) async fn settle(&mut self) -> Result<()> {
+    pub(super) async fn finish_all(&mut self) -> Result<()> {
         while self.flushed().await? {}
         Ok(())
     }

@@ -61,7 +61,7 @@ pub use reading::blocks::READ_BLOCK_BYTES;
 pub use reading::read::LocalBlob;
 pub use reading::send_file::SendFile;
 pub use staging::StagingWriter;
-pub(crate) use staging::ledger::{Holder, StagedLedger, StagedLimits};
+pub(crate) use staging::ledger::{StagedLedger, StagedLimits, Uploader};
 pub use staging::staged::StagedBlob;
 
 const OPENING: &str = "opening the data directory";

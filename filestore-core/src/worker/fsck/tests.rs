@@ -249,7 +249,7 @@ async fn what_the_database_refers_to_in_any_way_is_no_orphan() {
     house.store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
     let mut under_way = house.store.uploads().begin_unclaimed();
     under_way.write("under way".into()).await.unwrap();
-    under_way.settle().await.unwrap();
+    under_way.finish_files().await.unwrap();
     let report = house.repair().await;
     assert!(report.is_clean(), "{report:?}");
 }

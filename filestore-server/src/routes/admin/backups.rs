@@ -20,11 +20,11 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, any_of, get, get_at, post_at};
+use crate::routes::filters::{RouteFilter, any_of, get, get_at, post_at};
 use crate::routes::path::Segment;
 
 /// Builds `/backups`, `/backups/{destination}`, and the runs below it.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let destinations = warp::path!("backups").and(get(destinations));
 
     let list = get_at(warp::path!("backups" / Segment), list);

@@ -17,10 +17,10 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::Object;
-use crate::routes::filters::{Route, any_of, get, post};
+use crate::routes::filters::{RouteFilter, any_of, get, post};
 
 /// Builds `/fsck/run`, `/stop` and `/status`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let run = warp::path!("fsck" / "run").and(post(run));
     let stop = warp::path!("fsck" / "stop").and(post(stop));
     let status = warp::path!("fsck" / "status").and(get(status));

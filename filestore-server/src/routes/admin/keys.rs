@@ -18,14 +18,14 @@ use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
 use crate::routes::filters::{
-    Route, answer, any_of, call, get_or_head, not_allowed, post_at, with_body,
+    RouteFilter, any_of, call, get_or_head, not_allowed, post_at, reply_of, with_body,
 };
 use crate::routes::path::Segment;
 
 /// Builds `/keys`, `/keys/{key_id}/rotate` and `/keys/{key_id}/revoke`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let list =
-        get_or_head().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
+        get_or_head().and(call()).then(|call: Arc<Call>| reply_of(Arc::clone(&call), list(call)));
     let create = warp::post().and(with_body(create));
     let all = list.or(create).unify().or(not_allowed("GET, HEAD, POST")).unify();
     let all = warp::path!("keys").and(all);

@@ -16,10 +16,10 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, any_of, get, post};
+use crate::routes::filters::{RouteFilter, any_of, get, post};
 
 /// Builds `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let plan = warp::path!("migrate" / "plan").and(get(plan));
     let run = warp::path!("migrate" / "run").and(post(run));
     let stop = warp::path!("migrate" / "stop").and(post(stop));

@@ -25,10 +25,10 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, any_of, get, post};
+use crate::routes::filters::{RouteFilter, any_of, get, post};
 
 /// Builds all resources under `/admin`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let purge = warp::path!("purge" / "run").and(post(purge_run));
     let variants = warp::path!("variants" / "status").and(get(variants_status));
     let prune = warp::path!("variants" / "prune").and(post(variants_prune));

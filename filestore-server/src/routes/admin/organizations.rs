@@ -13,11 +13,11 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, post_at};
+use crate::routes::filters::{RouteFilter, post_at};
 use crate::routes::path::Segment;
 
 /// Builds `/organizations/{organization_id}/erase`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     post_at(warp::path!("organizations" / Segment / "erase"), erase)
 }
 

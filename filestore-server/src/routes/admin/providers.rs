@@ -11,11 +11,11 @@ use super::{expect_nothing, long_run};
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
-use crate::routes::filters::{Route, any_of, get, post_at};
+use crate::routes::filters::{RouteFilter, any_of, get, post_at};
 use crate::routes::path::Segment;
 
 /// Builds `/providers` and `/providers/{code}/check`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let list = warp::path!("providers").and(get(list));
     let check = post_at(warp::path!("providers" / Segment / "check"), check);
 

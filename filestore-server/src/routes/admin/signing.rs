@@ -13,10 +13,10 @@ use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::routes::files::receipt;
-use crate::routes::filters::{Route, any_of, get, post, post_at};
+use crate::routes::filters::{RouteFilter, any_of, get, post, post_at};
 
 /// Builds `/signing-secrets`, its `/rotate` and `/{kid}/revoke`, and `/receipt-keys/rotate`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let list = warp::path!("signing-secrets").and(get(list));
     let rotate = warp::path!("signing-secrets" / "rotate").and(post(rotate));
 

@@ -15,10 +15,10 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::Object;
-use crate::routes::filters::{Route, any_of, get, post};
+use crate::routes::filters::{RouteFilter, any_of, get, post};
 
 /// Builds `/sync/run`, `/enqueue`, `/retry` and `/status`.
-pub(super) fn routes() -> Route {
+pub(super) fn routes() -> RouteFilter {
     let run = warp::path!("sync" / "run").and(post(run));
     let enqueue = warp::path!("sync" / "enqueue").and(post(enqueue));
     let retry = warp::path!("sync" / "retry").and(post(retry));

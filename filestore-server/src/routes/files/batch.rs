@@ -19,7 +19,7 @@ use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
-use crate::routes::filters::{Route, post};
+use crate::routes::filters::{RouteFilter, post};
 
 const FIELDS: [&str; 6] = [
     "organization_id",
@@ -34,7 +34,7 @@ const FIELDS: [&str; 6] = [
 const MAX_INDEX: u32 = 9999;
 
 /// Builds `/files/batch`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("files" / "batch").and(post(create)).boxed()
 }
 
@@ -46,7 +46,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
         fields.take(&call, &mut session, &mut part).await?;
     }
 
-    session.settle().await?;
+    session.finish_files().await?;
     let (new, items) = fields.finish()?;
     call.recheck().await?.check(&new.organization_id)?;
     match session.commit_batch(new, items).await? {

@@ -36,7 +36,7 @@ use crate::listen::SentFile;
 use crate::reply::{self, Failure, NOSNIFF, RequestId, cache_control, shared};
 use crate::request::call::Call;
 use crate::request::incoming::body;
-use crate::routes::filters::{answer, any_of, call, get_or_head, not_allowed};
+use crate::routes::filters::{any_of, call, get_or_head, not_allowed, reply_of};
 
 /// The size of a reply's own header values, for a file name of usual length.
 const VALUES_BYTES: usize = 512;
@@ -54,13 +54,13 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
     let read = path
         .and(get_or_head())
         .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), content(call, id)));
+        .then(|id, call: Arc<Call>| reply_of(Arc::clone(&call), content(call, id)));
     let delete = path
         .and(warp::delete())
         .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), super::delete::one(call, id)));
+        .then(|id, call: Arc<Call>| reply_of(Arc::clone(&call), super::delete::one(call, id)));
     let edit = path.and(warp::patch()).and(call()).and(body()).then(|id, call: Arc<Call>, body| {
-        answer(Arc::clone(&call), super::edit::edit(call, id, body))
+        reply_of(Arc::clone(&call), super::edit::edit(call, id, body))
     });
     let rest = path.and(not_allowed("GET, HEAD, PATCH, DELETE")).map(|_, reply| reply);
     read.or(any_of([delete.boxed(), edit.boxed(), rest.boxed()])).unify()

@@ -12,11 +12,11 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::preconditions::preconditions;
-use crate::routes::filters::{Route, post};
+use crate::routes::filters::{RouteFilter, post};
 use crate::routes::path::IdSegment;
 
 /// Builds `/files/delete`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("files" / "delete").and(post(many)).boxed()
 }
 

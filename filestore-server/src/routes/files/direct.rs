@@ -13,8 +13,8 @@ use super::super::path::IdSegment;
 use super::content::content;
 use super::variant::variant;
 use crate::request::call::Call;
-use crate::routes::filters::answer;
-use crate::table::Read;
+use crate::route_table::Read;
+use crate::routes::filters::reply_of;
 
 /// The future of a reply.
 pub(crate) type Reading = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -30,13 +30,13 @@ pub(crate) fn read(call: &Arc<Call>, path: &str) -> Option<Reading> {
     Some(match kind {
         Read::Content => {
             let id: IdSegment = from_the_end.next()?.parse().ok()?;
-            Box::pin(answer(Arc::clone(&call), content(call, id)))
+            Box::pin(reply_of(Arc::clone(&call), content(call, id)))
         }
         Read::Variant => {
             let (height, width) = (from_the_end.next()?, from_the_end.next()?);
             let size = VariantSize::from_path(width, height);
             let id: IdSegment = from_the_end.next()?.parse().ok()?;
-            Box::pin(answer(Arc::clone(&call), variant(call, id, size)))
+            Box::pin(reply_of(Arc::clone(&call), variant(call, id, size)))
         }
     })
 }

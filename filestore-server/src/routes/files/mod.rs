@@ -26,7 +26,7 @@ use super::path::IdSegment;
 use crate::http::query::Query;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, get, get_at, post_at};
+use crate::routes::filters::{RouteFilter, any_of, get, get_at, post_at};
 
 /// The parameters of a listing; the last one is followed by a key.
 const FILTERS: [&str; 12] = [
@@ -48,7 +48,7 @@ const FILTERS: [&str; 12] = [
 const METADATA: &str = "metadata.";
 
 /// Builds `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let info = get_at(warp::path!("files" / IdSegment / "info"), info);
     let list = warp::path!("files").and(get(list));
     let restore = warp::path!("files" / IdSegment / "restore");

@@ -9,10 +9,10 @@ use warp::reply::Response;
 use super::super::path::IdSegment;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{Route, any_of, get, get_at};
+use crate::routes::filters::{RouteFilter, any_of, get, get_at};
 
 /// Builds `/files/{fileId}/receipt` and `/receipt-keys`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let receipt = get_at(warp::path!("files" / IdSegment / "receipt"), receipt);
     let keys = warp::path!("receipt-keys").and(get(keys));
     any_of([receipt, keys.boxed()])

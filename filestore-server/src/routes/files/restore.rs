@@ -11,10 +11,10 @@ use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
-use crate::routes::filters::{Route, post};
+use crate::routes::filters::{RouteFilter, post};
 
 /// Builds `/files/restore`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     warp::path!("files" / "restore").and(post(many)).boxed()
 }
 

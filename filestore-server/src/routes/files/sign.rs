@@ -14,7 +14,7 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
-use crate::routes::filters::{Route, any_of, post, post_at};
+use crate::routes::filters::{RouteFilter, any_of, post, post_at};
 
 const FILE_KEYS: [&str; 5] = ["size", "fit", "animated", "disposition", "expires_in_s"];
 
@@ -22,7 +22,7 @@ const UPLOAD_KEYS: [&str; 6] =
     ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "expires_in_s"];
 
 /// Builds `/files/{fileId}/sign` and `/files/sign-upload`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let file = post_at(warp::path!("files" / IdSegment / "sign"), sign);
     let upload = warp::path!("files" / "sign-upload").and(post(sign_upload));
     any_of([file, upload.boxed()])
@@ -35,7 +35,7 @@ async fn sign(call: Arc<Call>, id: IdSegment, body: Body) -> Result<Response, Fa
     request.key = call.caller.key();
     let scope = call.recheck().await?;
     let url = call.store().scoped(&scope).sign(id.id()?, &request).await?;
-    minted(&call, &url)
+    reply_with_url(&call, &url)
 }
 
 fn file_request(json: &[u8]) -> error::Result<SignRequest> {
@@ -56,7 +56,7 @@ async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     request.key = call.caller.key();
     call.recheck().await?.check(&request.organization_id)?;
     let url = call.store().signing().upload(&request).await?;
-    minted(&call, &url)
+    reply_with_url(&call, &url)
 }
 
 fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
@@ -72,9 +72,9 @@ fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
     Ok(request)
 }
 
-fn minted(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
+fn reply_with_url(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
     call.report("expires_at", url.expires_at.to_string());
-    let shown = call.app.base.minted(&url.path_and_query);
+    let shown = call.app.base.client_url(&url.path_and_query);
     reply::ok(&SignedUrlReply::new(shown, url.expires_at.to_string()))
 }
 

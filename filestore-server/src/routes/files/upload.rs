@@ -21,7 +21,7 @@ use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
 use crate::request::signed::UploadTerms;
-use crate::routes::filters::{Route, not_allowed, with_body};
+use crate::routes::filters::{RouteFilter, not_allowed, with_body};
 
 const FIELDS: [&str; 8] = [
     "file",
@@ -35,7 +35,7 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Builds `/files/upload`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let create = warp::post().and(with_body(create));
     let change = warp::put().and(with_body(change::change));
     let rest = not_allowed("POST, PUT");

@@ -24,7 +24,7 @@ use crate::http::values::Values;
 use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
 use crate::request::fields::flag;
-use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
+use crate::routes::filters::{READ_ONLY, call, get_or_head, not_allowed, reply_of};
 
 /// The size of a reply's own header values.
 const VALUES_BYTES: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         path.and(get_or_head()).and(call()).then(|id, width: Segment, height: Segment, call| {
             let call: Arc<Call> = call;
             let size = VariantSize::from_path(&width.0, &height.0);
-            answer(Arc::clone(&call), variant(call, id, size))
+            reply_of(Arc::clone(&call), variant(call, id, size))
         });
     let rest = path.and(not_allowed(READ_ONLY)).map(|_, _, _, reply| reply);
     read.or(rest.boxed()).unify()

@@ -75,10 +75,10 @@ impl<R: Read> GifFrames<R> {
 
         self.indexes.resize(width as usize, 0);
         for y in order(height, frame.interlaced) {
-            let (came, outcome) = fill_gif(&mut self.reader, &mut self.indexes);
+            let (arrived, outcome) = fill_gif(&mut self.reader, &mut self.indexes);
             self.row.clear();
-            let came = self.indexes[..came].iter();
-            self.row.extend(came.flat_map(|index| frame.colors[usize::from(*index)]));
+            let arrived = self.indexes[..arrived].iter();
+            self.row.extend(arrived.flat_map(|index| frame.colors[usize::from(*index)]));
             canvas.draw(y, &self.row, Blend::Over);
             if !outcome.map_err(broken)? {
                 break;

@@ -52,7 +52,7 @@ fn walk<R: Read + Seek>(reader: R, len: u64, header: &Header, max_frames: u32) -
     let mut walk =
         Walk { fields: Fields::new(reader), len, canvas, max_frames, blocks: 0, outline };
 
-    // An error is the end of what came.
+    // An error is the end of what arrived.
     let _ = match &header.format {
         Format::Gif => walk.gif(),
         Format::Png(_) => walk.png(),

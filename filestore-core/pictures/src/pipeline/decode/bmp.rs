@@ -45,16 +45,16 @@ pub(super) fn decode(
     let rows = StoredRows::of(image, &info)?;
     if rows.layout() == Layout::Rgba {
         let pixels = rows.whole()?;
-        let came = rows.missing().then(|| rows.came.clone());
-        return Ok(Decoded { came, ..Decoded::whole(pixels, profile) });
+        let arrived = rows.missing().then(|| rows.arrived.clone());
+        return Ok(Decoded { arrived, ..Decoded::whole(pixels, profile) });
     }
     let mut reduced = Rows::new(header.stored, Layout::Rgb, wanted);
     rows.each(|row| {
         reduced.push(row);
         !reduced.is_complete()
     })?;
-    let came = rows.missing().then(|| rows.came.clone());
-    Ok(Decoded { came, ..Decoded::of_rows(reduced, profile)? })
+    let arrived = rows.missing().then(|| rows.arrived.clone());
+    Ok(Decoded { arrived, ..Decoded::of_rows(reduced, profile)? })
 }
 
 /// Rows without compression.
@@ -64,7 +64,7 @@ struct StoredRows<'a> {
     /// Bytes of a row in the file. Rows begin at multiples of four.
     stride: usize,
     /// The rows that arrived, counted from the top.
-    came: Range<u32>,
+    arrived: Range<u32>,
 }
 
 impl<'a> StoredRows<'a> {
@@ -82,12 +82,12 @@ impl<'a> StoredRows<'a> {
         if there == 0 {
             return Err(corrupt("not a row came"));
         }
-        let came = if info.is_top_down { 0..there } else { height - there..height };
-        Ok(Self { image, info, stride, came })
+        let arrived = if info.is_top_down { 0..there } else { height - there..height };
+        Ok(Self { image, info, stride, arrived })
     }
 
     fn missing(&self) -> bool {
-        self.came.len() < self.info.height
+        self.arrived.len() < self.info.height
     }
 
     fn layout(&self) -> Layout {
@@ -105,9 +105,9 @@ impl<'a> StoredRows<'a> {
         let mut goes_on = true;
         let at_once = u32::try_from(BLOCK_BYTES / self.stride.max(1)).unwrap_or(1).max(1);
 
-        let mut top = self.came.start;
-        while goes_on && top < self.came.end {
-            let block = top..self.came.end.min(top + at_once);
+        let mut top = self.arrived.start;
+        while goes_on && top < self.arrived.end {
+            let block = top..self.arrived.end.min(top + at_once);
             let stored = self.block(&block, height)?;
             let mut rows: Vec<&[u8]> = stored.chunks(self.stride).collect();
             if !self.info.is_top_down {
@@ -116,13 +116,13 @@ impl<'a> StoredRows<'a> {
             for row in rows {
                 pixels.clear();
                 self.info.stored.pixels(row, self.info, &mut pixels);
-                let repeats = if top == 0 || top > self.came.start { 1 } else { top + 1 };
+                let repeats = if top == 0 || top > self.arrived.start { 1 } else { top + 1 };
                 goes_on = goes_on && (0..repeats).all(|_| taken(&pixels));
                 top += 1;
             }
         }
         if goes_on {
-            let _ = (self.came.end..height).all(|_| taken(&pixels));
+            let _ = (self.arrived.end..height).all(|_| taken(&pixels));
         }
         Ok(())
     }

@@ -88,15 +88,15 @@ pub(crate) fn fill<R: Read>(
     reader: &mut Reader<R>,
     row: &mut [u8],
 ) -> (usize, Result<bool, DecodingError>) {
-    let mut came = 0;
+    let mut arrived = 0;
     for part in row.chunks_mut(AT_ONCE) {
         let outcome = reader.fill_buffer(part);
         if !matches!(outcome, Ok(true)) {
-            return (came, outcome);
+            return (arrived, outcome);
         }
-        came += part.len();
+        arrived += part.len();
     }
-    (came, Ok(true))
+    (arrived, Ok(true))
 }
 
 /// Decodes the picture, see [`decode`](super::decode).
@@ -118,12 +118,12 @@ fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
 
     let colors = colors_of(&reader, &frame);
     let mut screen = Screen::new(header, &frame);
-    let came = if frame.interlaced {
+    let arrived = if frame.interlaced {
         screen.interlaced(&mut reader, &colors)
     } else {
         screen.plain(&mut reader, &colors)
     };
-    came.or_else(|error| if screen.shows { Ok(()) } else { Err(explain(image, error)) })?;
+    arrived.or_else(|error| if screen.shows { Ok(()) } else { Err(explain(image, error)) })?;
     Ok(Decoded::whole(screen.pixels, icc(reader.icc_profile().map(<[u8]>::to_vec))))
 }
 
@@ -171,15 +171,15 @@ impl Screen {
         colors: &Colors,
     ) -> Result<(), DecodingError> {
         let height = self.height;
-        let mut came = vec![false; height];
+        let mut arrived = vec![false; height];
         let order = PASSES.iter().flat_map(|(first, step)| (*first..height).step_by(*step));
         for y in order {
             let outcome = self.read(reader, colors, y);
             if outcome.is_ok() {
-                came[y] = true;
+                arrived[y] = true;
                 continue;
             }
-            for missing in (1..height).filter(|y| !came[*y]) {
+            for missing in (1..height).filter(|y| !arrived[*y]) {
                 self.repeat(missing);
             }
             return outcome;
@@ -194,11 +194,11 @@ impl Screen {
         colors: &Colors,
         y: usize,
     ) -> Result<(), DecodingError> {
-        let (came, outcome) = fill(reader, &mut self.row);
-        self.shows |= came > 0;
+        let (arrived, outcome) = fill(reader, &mut self.row);
+        self.shows |= arrived > 0;
         let line = self.line(y);
         let to = self.pixels.data[line].as_chunks_mut::<CHANNELS>().0;
-        for (pixel, index) in to.iter_mut().zip(&self.row[..came]) {
+        for (pixel, index) in to.iter_mut().zip(&self.row[..arrived]) {
             *pixel = colors[usize::from(*index)];
         }
         if outcome? { Ok(()) } else { Err(DecodingError::UnexpectedEof) }

@@ -30,5 +30,5 @@ pub(super) fn decode(
     })?;
 
     let profile = icc(picture.profile(MAX_PROFILE_BYTES));
-    Ok(Decoded { picture: Picture::Planes(planes), profile, came: None })
+    Ok(Decoded { picture: Picture::Planes(planes), profile, arrived: None })
 }

@@ -47,19 +47,19 @@ pub(crate) struct Decoded {
     /// The colour profile, if the file has one.
     pub(crate) profile: Option<Profile>,
     /// The rows that arrived, if some are missing. Missing rows repeat the nearest row.
-    pub(crate) came: Option<Range<u32>>,
+    pub(crate) arrived: Option<Range<u32>>,
 }
 
 impl Decoded {
     /// Wraps a picture that was decoded as a whole.
     fn whole(pixels: Pixels, profile: Option<Profile>) -> Self {
-        Self { picture: Picture::Whole(pixels), profile, came: None }
+        Self { picture: Picture::Whole(pixels), profile, arrived: None }
     }
 
     /// Wraps the picture of `rows`. Fails if rows are missing.
     fn of_rows(rows: Rows, profile: Option<Profile>) -> Result<Self> {
         let picture = rows.finish().ok_or_else(|| corrupt("rows are missing"))?;
-        Ok(Self { picture, profile, came: None })
+        Ok(Self { picture, profile, arrived: None })
     }
 }
 

@@ -19,9 +19,9 @@ use crate::error::{Error, Result, corrupt, over_memory};
 use crate::geometry::Geometry;
 use crate::pipeline::animation;
 use crate::pipeline::color::{Defined, Primaries, Profile, Transfer};
-use crate::pipeline::cut;
 use crate::pipeline::header::{Header, PngHeader};
 use crate::pipeline::image_file::{DECODE_BUFFER_BYTES, ImageFile};
+use crate::pipeline::incomplete;
 use crate::pipeline::spare::{Spare, Step, Stream};
 use crate::pixels::{Layout, Pixels};
 use crate::png::{Broken, Palette, Shape, Unfilter, stored_rows};
@@ -178,14 +178,14 @@ pub(super) fn decode_what_came(
         return Ok(None);
     }
 
-    let came = rows(&mut reader, &mut pixels);
-    if came == 0 {
+    let arrived = rows(&mut reader, &mut pixels);
+    if arrived == 0 {
         return Ok(None);
     }
-    let came = 0..came;
-    cut::fill(&mut pixels, &came);
-    let came = (came.end < pixels.height).then_some(came);
-    Ok(Some(Decoded { came, ..Decoded::whole(pixels, profile(reader.info())) }))
+    let arrived = 0..arrived;
+    incomplete::fill(&mut pixels, &arrived);
+    let arrived = (arrived.end < pixels.height).then_some(arrived);
+    Ok(Some(Decoded { arrived, ..Decoded::whole(pixels, profile(reader.info())) }))
 }
 
 /// Reads rows until the data ends. Returns the number of visible rows. In an interlaced picture, pixels are
@@ -194,22 +194,22 @@ fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
     let channels = pixels.layout.channels();
     let bits = u8::try_from(8 * channels).expect("at most four channels");
     let stride = pixels.width as usize * channels;
-    let mut came = 0u32;
+    let mut arrived = 0u32;
 
     // An error ends the part that arrived.
     while let Ok(Some(row)) = reader.next_interlaced_row() {
         match row.interlace() {
             InterlaceInfo::Null(_) => {
-                pixels.data[came as usize * stride..][..stride].copy_from_slice(row.data());
-                came += 1;
+                pixels.data[arrived as usize * stride..][..stride].copy_from_slice(row.data());
+                arrived += 1;
             }
             InterlaceInfo::Adam7(info) => {
                 splat_interlaced_row(&mut pixels.data, stride, row.data(), info, bits);
-                came = came.saturating_add(FIRST_PASS);
+                arrived = arrived.saturating_add(FIRST_PASS);
             }
         }
     }
-    came.min(pixels.height)
+    arrived.min(pixels.height)
 }
 
 mod deep;

@@ -41,18 +41,18 @@ pub(super) fn decode(
         image,
     };
     let mut rows = Rows::new(header.stored, bands.colors.layout(), wanted);
-    let (came, last) = bands.decode(header.stored.height, &mut rows)?;
+    let (arrived, last) = bands.decode(header.stored.height, &mut rows)?;
     image.check()?;
 
     let is_cut = !rows.is_complete();
-    if is_cut && came == 0 {
+    if is_cut && arrived == 0 {
         return Err(corrupt("not a row came"));
     }
     while !rows.is_complete() {
         rows.push(&last);
     }
     let decoded = Decoded::of_rows(rows, icc(profile(image, tiff)))?;
-    Ok(Decoded { came: is_cut.then_some(0..came), ..decoded })
+    Ok(Decoded { arrived: is_cut.then_some(0..arrived), ..decoded })
 }
 
 /// Reads the colour profile, for a picture of any size. Ignores a profile that is cut, or larger than the
@@ -70,8 +70,8 @@ fn stored(image: &ImageFile<'_>, values: Values, most: usize) -> Vec<u8> {
     let bytes = values.bytes().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
     let left = usize::try_from(image.len().saturating_sub(values.at())).unwrap_or(usize::MAX);
     let mut stored = vec![0; bytes.min(most).min(left)];
-    let came = chunks::Source::open(image, false).fill(values.at(), &mut stored);
-    stored.truncate(came);
+    let arrived = chunks::Source::open(image, false).fill(values.at(), &mut stored);
+    stored.truncate(arrived);
     stored
 }
 
@@ -92,7 +92,7 @@ impl Bands<'_> {
     /// arrived, and the last of them.
     fn decode(&mut self, height: u32, rows: &mut Rows) -> Result<(u32, Vec<u8>)> {
         let (of_chunk, at_once) = (self.tiff.chunks.size.height, self.tiff.rows_at_once());
-        let mut came = 0;
+        let mut arrived = 0;
         let mut pixels = Vec::with_capacity(rows.row_bytes());
 
         for down in 0..self.tiff.chunks.number.height {
@@ -103,9 +103,9 @@ impl Bands<'_> {
                 let read = self.read(down, first, count)?;
                 for y in 0..read {
                     if rows.is_complete() {
-                        return Ok((came, pixels));
+                        return Ok((arrived, pixels));
                     }
-                    came += 1;
+                    arrived += 1;
                     if rows.wants_next() {
                         self.row(y, &mut pixels);
                         rows.push(&pixels);
@@ -117,11 +117,11 @@ impl Bands<'_> {
                     if pixels.is_empty() {
                         pixels.resize(rows.row_bytes(), 0);
                     }
-                    return Ok((came, pixels));
+                    return Ok((arrived, pixels));
                 }
             }
         }
-        Ok((came, pixels))
+        Ok((arrived, pixels))
     }
 
     /// Reads `count` rows from row `first` of the strips or tiles that are side by side. Returns the number
@@ -133,7 +133,7 @@ impl Bands<'_> {
         let across = tiff.chunks.number.width;
         let planes = if tiff.is_planar { tiff.samples } else { 1 };
 
-        let mut came = count;
+        let mut arrived = count;
         let mut at = 0;
         for plane in 0..planes as u64 {
             for column in 0..across {
@@ -149,10 +149,10 @@ impl Bands<'_> {
                 part[..read]
                     .chunks_exact_mut(row_bytes)
                     .for_each(|row| samples::undo_predictor(row, *tiff));
-                came = came.min(u32::try_from(read / row_bytes).unwrap_or(came));
+                arrived = arrived.min(u32::try_from(read / row_bytes).unwrap_or(arrived));
             }
         }
-        Ok(came)
+        Ok(arrived)
     }
 
     /// Makes the pixels of row `y` of the rows that were read.

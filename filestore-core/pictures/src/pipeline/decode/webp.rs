@@ -26,7 +26,7 @@ pub(super) fn decode_lossy(
     let still = webp
         .decode(header.stored, wanted, &|| image.is_late())
         .map_err(|failure| explain_own(image, failure))?;
-    Ok(Decoded { picture: still.picture, profile: profile(&webp), came: still.came })
+    Ok(Decoded { picture: still.picture, profile: profile(&webp), arrived: still.arrived })
 }
 
 /// Decodes a lossless still, see [`decode`](super::decode). Rows are reduced while they arrive.
@@ -43,7 +43,7 @@ pub(super) fn decode_lossless(
     let mut rows = Rows::new(header.stored, layout, wanted);
     let mut row = Vec::with_capacity(rows.row_bytes());
 
-    let came = lossless.rows(|pixels| {
+    let arrived = lossless.rows(|pixels| {
         if rows.wants_next() {
             row.clear();
             write(pixels, layout, &mut row);
@@ -57,7 +57,7 @@ pub(super) fn decode_lossless(
             ControlFlow::Continue(())
         }
     });
-    let came = came.map_err(explain)?;
+    let arrived = arrived.map_err(explain)?;
     image.check()?;
 
     let is_cut = !rows.is_complete();
@@ -68,7 +68,7 @@ pub(super) fn decode_lossless(
         rows.push(&row);
     }
     let decoded = Decoded::of_rows(rows, profile(&webp))?;
-    Ok(Decoded { came: is_cut.then_some(0..came), ..decoded })
+    Ok(Decoded { arrived: is_cut.then_some(0..arrived), ..decoded })
 }
 
 /// Appends pixels with alpha in the highest byte, then red, green and blue.

@@ -163,7 +163,7 @@ pub fn assemble(grid: Grid, files: &[Option<Bytes>], settings: &Settings) -> Res
         let message = format!("the sheet needs too much memory: {needed} bytes");
         return Err(too_large(message).with_limit(most));
     }
-    put_together(grid, files, settings.quality, Deadline::after(settings.limits.deadline))
+    assemble_until(grid, files, settings.quality, Deadline::after(settings.limits.deadline))
 }
 
 /// Returns an empty, transparent sheet of 28 bytes. The call reads no pixel.
@@ -172,7 +172,7 @@ pub fn blank(grid: Grid) -> Bytes {
     transparent(width, height)
 }
 
-fn put_together(
+fn assemble_until(
     grid: Grid,
     files: &[Option<Bytes>],
     quality: f32,
@@ -192,36 +192,36 @@ fn put_together(
     let places: Vec<Option<Place>> = placed.collect();
     let shown = || cells.iter().flatten().zip(places.iter().flatten());
 
-    let mut sheet = Ground::of(grid, shown());
+    let mut sheet = Canvas::of(grid, shown());
     for (cell, place) in shown() {
         if deadline.has_passed() {
-            return Err(too_slow());
+            return Err(sheet_too_slow());
         }
         match &mut sheet {
-            Ground::Planes(sheet) => paste_planes(sheet, &cell.planes()?, *place)?,
-            Ground::Pixels(sheet) => paste(sheet, &cell.decode()?, *place),
+            Canvas::Planes(sheet) => paste_planes(sheet, &cell.planes()?, *place)?,
+            Canvas::Pixels(sheet) => paste(sheet, &cell.decode()?, *place),
         }
     }
     let webp = match sheet {
-        Ground::Planes(mut sheet) => encode_planes(&mut sheet, quality)?,
-        Ground::Pixels(sheet) => encode_quickly(&sheet, quality)?,
+        Canvas::Planes(mut sheet) => encode_planes(&mut sheet, quality)?,
+        Canvas::Pixels(sheet) => encode_quickly(&sheet, quality)?,
     };
     Ok(Sheet { webp, places })
 }
 
 /// Returns the error for a sheet that exceeds its deadline.
-fn too_slow() -> Error {
+fn sheet_too_slow() -> Error {
     Error::new(ErrorKind::TooSlow, "the sheet takes too long to put together")
 }
 
 /// A sheet before its pictures are copied. It is transparent.
-enum Ground {
+enum Canvas {
     /// For sheets that contain only lossy pictures without alpha.
     Planes(Yuv),
     Pixels(Pixels),
 }
 
-impl Ground {
+impl Canvas {
     /// Makes a sheet for `shown`. The sheet has no alpha only if the pictures cover it completely.
     fn of<'a>(grid: Grid, shown: impl Iterator<Item = (&'a Cell<'a>, &'a Place)> + Clone) -> Self {
         let side = Dimensions { width: grid.cell, height: grid.cell };
@@ -373,7 +373,7 @@ mod tests {
     }
 
     fn made(grid: Grid, files: &[Option<Bytes>]) -> Result<Sheet> {
-        put_together(grid, files, 80.0, Deadline::NONE)
+        assemble_until(grid, files, 80.0, Deadline::NONE)
     }
 
     fn sheet_of(files: &[Option<Bytes>]) -> (image::DynamicImage, Vec<Option<Place>>) {
@@ -422,8 +422,8 @@ mod tests {
             let cells: Vec<_> =
                 files.iter().flatten().map(|file| Cell::survey(file, grid(4)).unwrap()).collect();
             let (sheet, places) = sheet_of(&files);
-            let ground = Ground::of(grid(4), cells.iter().zip(places.iter().flatten()));
-            assert!(matches!(ground, Ground::Planes(_)), "{width}×{height}");
+            let canvas = Canvas::of(grid(4), cells.iter().zip(places.iter().flatten()));
+            assert!(matches!(canvas, Canvas::Planes(_)), "{width}×{height}");
             assert_eq!(sheet.color().has_alpha(), (width, height) != (200, 200));
             let sheet = sheet.to_rgba8();
             for (place, color) in places.iter().zip(colors) {
@@ -456,7 +456,7 @@ mod tests {
     fn a_sheet_past_its_deadline_blames_no_picture() {
         let file = Some(square(200, [9, 90, 200, 255], Layout::Rgb));
         let late = Deadline::after(Duration::ZERO);
-        let error = put_together(grid(1), &[file], 80.0, late).unwrap_err();
+        let error = assemble_until(grid(1), &[file], 80.0, late).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooSlow);
     }
 
@@ -503,6 +503,16 @@ mod tests {
         assert!(Grid::new(4, 8190).is_ok());
         assert!(Grid::with_columns(100, 1, 200).is_err());
         assert!(Grid::with_columns(4, 0, 200).is_err());
+    }
+
+    #[test]
+    fn a_picture_stands_in_the_middle_of_its_cell() {
+        for (index, width, height, x, y) in
+            [(0, 200, 200, 0, 0), (4, 200, 101, 200, 248), (4, 133, 104, 232, 248)]
+        {
+            let place = grid(5).place(index, Dimensions { width, height });
+            assert_eq!(place, Place { x, y, width, height });
+        }
     }
 
     #[test]

@@ -52,7 +52,7 @@ use super::Failure;
 pub(super) struct Components {
     pub(super) size: Dimensions,
     /// The stored rows that arrived, if some wanted rows are missing.
-    pub(super) came: Option<Range<u32>>,
+    pub(super) arrived: Option<Range<u32>>,
     pub(super) planes: [Component; 3],
 }
 
@@ -87,7 +87,7 @@ pub(super) fn decode(
     let parts = parts(size, wanted);
     let samples = Decoder::new(frame, &parts).run(is_late).map_err(|Late| Failure::Late)?;
     let Decoded { samples, rows } = samples.ok_or(Failure::Corrupt("no picture data"))?;
-    let came = (rows < parts.all[0].rows.1).then(|| 0..size.height.min(16 * rows as u32));
+    let arrived = (rows < parts.all[0].rows.1).then(|| 0..size.height.min(16 * rows as u32));
 
     let mut planes = samples.into_iter().zip(parts.all.iter().zip([16, 8, 8]));
     let planes = [(); 3].map(|()| {
@@ -100,5 +100,5 @@ pub(super) fn decode(
             pixels: part.reduction * 16 / side,
         }
     });
-    Ok(Components { size, came, planes })
+    Ok(Components { size, arrived, planes })
 }

@@ -62,8 +62,8 @@ impl Output {
         }
         samples.truncate(part.width * part.height);
 
-        let came = (rows - part.rows.0) * part.side / part.reduction;
-        for row in came.max(1)..part.height {
+        let arrived = (rows - part.rows.0) * part.side / part.reduction;
+        for row in arrived.max(1)..part.height {
             let last = (row - 1) * part.width;
             samples.copy_within(last..last + part.width, last + part.width);
         }

@@ -143,30 +143,30 @@ fn one_decode_serves_the_largest_of_all_that_is_wanted() {
 fn what_came_of_a_cut_picture_is_named_and_the_rest_repeats_it() {
     let bytes = photograph();
     let full = decode(&bytes, Wanted::Whole, &|| false).unwrap();
-    assert_eq!(full.came, None);
+    assert_eq!(full.arrived, None);
 
-    let mut came_before = 0;
+    let mut arrived_before = 0;
     for length in (0..bytes.len()).step_by(5) {
         let cut = match decode(&bytes[..length], Wanted::Whole, &|| false) {
             Ok(cut) => cut,
             Err(failure) => {
                 assert!(matches!(failure, Failure::Corrupt(_)));
-                assert_eq!(came_before, 0, "{length} bytes");
+                assert_eq!(arrived_before, 0, "{length} bytes");
                 continue;
             }
         };
 
-        let came = cut.came.map_or(SIZE.1, |came| came.end) as usize;
-        assert!(came >= 16 && came >= came_before, "{came} rows of {length} bytes");
-        came_before = came;
-        // The filter of the next row changes up to three rows of what came.
-        let same = 150 * (came - 3);
+        let arrived = cut.arrived.map_or(SIZE.1, |arrived| arrived.end) as usize;
+        assert!(arrived >= 16 && arrived >= arrived_before, "{arrived} rows of {length} bytes");
+        arrived_before = arrived;
+        // The filter of the next row changes up to three rows of what arrived.
+        let same = 150 * (arrived - 3);
         let (seen, expected) = (&cut.planes[0].samples, &full.planes[0].samples);
         assert_eq!(seen[..same], expected[..same], "{length} bytes");
-        let last = &seen[150 * (came - 1)..150 * came];
-        assert!(seen[150 * came..].chunks(150).all(|row| row == last), "{length} bytes");
+        let last = &seen[150 * (arrived - 1)..150 * arrived];
+        assert!(seen[150 * arrived..].chunks(150).all(|row| row == last), "{length} bytes");
     }
-    assert!(came_before > 80, "{came_before}");
+    assert!(arrived_before > 80, "{arrived_before}");
 }
 
 #[test]

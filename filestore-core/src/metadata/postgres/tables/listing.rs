@@ -30,9 +30,6 @@ use crate::metadata::postgres::session::sql::{Param, Sql};
 /// Longer than every name. This text sorts behind all names.
 const LAST_NAME_CHARS: usize = 1100;
 
-/// The column of the name.
-const ORIGINAL_NAME: usize = 3;
-
 /// The maximum number of records of one range in one chunk.
 const LARGEST_CHUNK: usize = 1024;
 
@@ -53,7 +50,7 @@ enum Rest {
 
 /// One range of an index.
 #[derive(Debug)]
-struct Range {
+struct IndexRange {
     organization: Option<OrganizationId>,
     status: Status,
     rest: Rest,
@@ -101,7 +98,7 @@ async fn list(
         for &status in statuses {
             let rest = first_rest(filter, by_name, after);
             let organization = organization.clone();
-            ranges.push(Range { organization, status, rest, read: VecDeque::new() });
+            ranges.push(IndexRange { organization, status, rest, read: VecDeque::new() });
         }
     }
     Merge { sql, filter, by_name, ranges }.page(limit).await
@@ -170,7 +167,7 @@ struct Merge<'m> {
     sql: &'m Sql,
     filter: &'m ListFilter,
     by_name: bool,
-    ranges: Vec<Range>,
+    ranges: Vec<IndexRange>,
 }
 
 impl Merge<'_> {
@@ -220,7 +217,7 @@ impl Merge<'_> {
 
     /// Reads chunks until each range has a record or is at its end.
     async fn fill(&mut self, chunk: usize) -> Result<(), Fault> {
-        while self.ranges.iter().any(Range::is_dry) {
+        while self.ranges.iter().any(IndexRange::is_dry) {
             for index in [Index::Plain, Index::Name, Index::Names] {
                 self.read(index, chunk).await?;
             }
@@ -271,14 +268,14 @@ impl Merge<'_> {
         chunk: usize,
     ) -> Result<Vec<Row>, Fault> {
         let ranges = || dry.iter().map(|&range| &self.ranges[range]);
-        let organization = |range: &Range| match &range.organization {
+        let organization = |range: &IndexRange| match &range.organization {
             Some(organization) => organization.to_string(),
             None => String::new(),
         };
         let organizations: Vec<String> = ranges().map(organization).collect();
         let statuses: Vec<&str> = ranges().map(|range| range.status.as_str()).collect();
-        let places = ranges().map(|range| range.rest.places(self.filter));
-        let (places, bounds): (Vec<String>, Vec<String>) = places.unzip();
+        let bounds = ranges().map(|range| range.rest.bounds(self.filter));
+        let (places, bounds): (Vec<String>, Vec<String>) = bounds.unzip();
         let chunk = row::limit(chunk);
 
         let mut params: Vec<Param<'_>> = vec![&organizations, &statuses, &places, &bounds, &chunk];
@@ -295,7 +292,7 @@ impl Merge<'_> {
     }
 }
 
-impl Range {
+impl IndexRange {
     fn is_over(&self) -> bool {
         matches!(self.rest, Rest::Nothing)
     }
@@ -312,7 +309,7 @@ impl Range {
             (Rest::Nothing, _) | (_, None) => Rest::Nothing,
             (Rest::Before(_), Some(last)) => Rest::Before(row::raw_id(last)),
             (Rest::OfName(..) | Rest::FromName(_), Some(last)) => {
-                Rest::OfName(last.try_get(ORIGINAL_NAME)?, row::raw_id(last))
+                Rest::OfName(last.try_get("original_name")?, row::raw_id(last))
             }
         };
         Ok(())
@@ -330,7 +327,7 @@ impl Rest {
     }
 
     /// Returns the two bounds of the range, for [`query`].
-    fn places(&self, filter: &ListFilter) -> (String, String) {
+    fn bounds(&self, filter: &ListFilter) -> (String, String) {
         match self {
             Self::Nothing => (String::new(), String::new()),
             Self::Before(before) => {

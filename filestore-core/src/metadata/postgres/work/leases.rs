@@ -102,10 +102,14 @@ impl Leases for PostgresMetadata {
             .await
     }
 
-    async fn end_leases(&self, retries: Timestamp, blobs: Timestamp) -> Result<()> {
-        let caps = (retries.as_millis(), blobs.as_millis());
+    async fn end_leases(
+        &self,
+        max_retry_at: Timestamp,
+        max_blob_wait_until: Timestamp,
+    ) -> Result<()> {
+        let caps = (max_retry_at.as_millis(), max_blob_wait_until.as_millis());
         self.engine
-            .write("ending leases", caps, |sql, (retries, blobs)| {
+            .write("ending leases", caps, |sql, (max_retry_at, max_blob_wait_until)| {
                 Box::pin(async move {
                     sql.be_patient().await?;
                     sql.execute(CLEAR_PURGES, &[]).await?;
@@ -114,9 +118,9 @@ impl Leases for PostgresMetadata {
                     servers::clear_entries(sql).await?;
                     sql.execute(syncs::RELEASE_OVERDUE, &[&i64::MAX]).await?;
 
-                    sql.execute(CAP_PURGES, &[retries]).await?;
-                    sql.execute(CAP_SYNCS, &[retries]).await?;
-                    sql.execute(CAP_BLOBS, &[blobs]).await.map(drop)
+                    sql.execute(CAP_PURGES, &[max_retry_at]).await?;
+                    sql.execute(CAP_SYNCS, &[max_retry_at]).await?;
+                    sql.execute(CAP_BLOBS, &[max_blob_wait_until]).await.map(drop)
                 })
             })
             .await

@@ -21,6 +21,7 @@ use crate::domain::file::status::SyncStatus;
 use crate::domain::id::{BlobId, FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::types::CopyProviders;
 use crate::metadata::{
     AfterFailure, Holdings as _, Lease, SyncClaim, SyncCounts, Syncs, WriteIntent,
 };
@@ -148,7 +149,7 @@ impl Syncs for PostgresMetadata {
         after: Option<&OrganizationId>,
         limit: usize,
     ) -> Result<Vec<SyncClaim>> {
-        let wanted = ((targets, unreadable), after, lease.now, limit);
+        let wanted = (CopyProviders { targets, unreadable }, after, lease.now, limit);
         let found = self
             .engine
             .read_snapshot(
@@ -279,7 +280,7 @@ async fn find_settled(sql: &Sql, limit: usize) -> Result<Vec<Settled>, Fault> {
 /// the larger ones. It only reads.
 async fn find_due(
     sql: &Sql,
-    (targets, unreadable): (&[ProviderCode], &[ProviderCode]),
+    providers: CopyProviders<'_>,
     after: Option<&OrganizationId>,
     now: Timestamp,
     limit: usize,
@@ -290,7 +291,7 @@ async fn find_due(
     let destinations = Destinations::read(sql, all.iter().map(|(one, _)| one)).await?;
     let may_go = |(organization, holder): &&Pair| {
         let target = destinations.of(organization, holder).provider();
-        target.is_some_and(|target| targets.contains(target)) && !unreadable.contains(holder)
+        target.is_some_and(|target| providers.connect(holder, target))
     };
 
     // Once round: from behind `after` to the end, then from the beginning up to it.

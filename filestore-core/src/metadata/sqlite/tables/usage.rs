@@ -90,7 +90,7 @@ fn standings(
 }
 
 /// Reads files and bytes from the second column on.
-pub(super) fn stored(row: &rusqlite::Row<'_>) -> Result<Stored, Fault> {
+fn stored(row: &rusqlite::Row<'_>) -> Result<Stored, Fault> {
     stored_at(row, 1)
 }
 

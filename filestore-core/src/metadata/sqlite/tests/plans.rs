@@ -237,7 +237,7 @@ async fn a_start_does_not_pass_the_files_that_are_pending_and_wait_for_nothing()
     multiply(&directory, &put(&metadata, ready("acme")).await);
 
     let capping = metadata.writer.run("test", |tx| {
-        leases::cap(tx.sql, at(500), at(700))?;
+        leases::cap_waits(tx.sql, at(500), at(700))?;
         let taken = tx.sql.prepare_cached(leases::CAP_SYNCS)?.reset_status(StatementStatus::VmStep);
         Ok(taken)
     });

@@ -15,7 +15,7 @@ use crate::domain::provider::backlog::{ProviderBacklog, Waiting};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::{Backlog, DueFiles, PurgeBacklog};
 
-use super::destinations::{destination, next_pair, parse_pair};
+use super::destinations::{Destination, destination, next_pair, parse_pair};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
 use crate::metadata::sqlite::tables::{damage, row};
@@ -142,8 +142,7 @@ impl Backlog for SqliteMetadata {
 fn count_syncs(sql: &Connection, tally: &mut Tally) -> Result<(), Fault> {
     let mut pair = next_pair(sql, "", "")?;
     while let Some((organization, holder)) = pair {
-        let target = damage::pass_over(destination(sql, &organization, &holder))?;
-        if let Some(target) = target.flatten() {
+        if let Destination::Provider(target) = destination(sql, &organization, &holder)? {
             let params = [organization.as_str(), holder.as_str()];
             tally.of(target).sync.add(waiting(sql, PENDING, params)?);
         }
@@ -157,8 +156,7 @@ fn count_syncs(sql: &Connection, tally: &mut Tally) -> Result<(), Fault> {
     for (organization, holder, stored_at) in claimed {
         let pair = damage::pass_over(parse_pair(&organization, &holder))?;
         let Some((organization, holder)) = pair else { continue };
-        let target = damage::pass_over(destination(sql, &organization, &holder))?;
-        if let Some(target) = target.flatten() {
+        if let Destination::Provider(target) = destination(sql, &organization, &holder)? {
             tally.of(target).sync.add(Waiting { count: 1, oldest: Some(stored_at) });
         }
     }

@@ -16,16 +16,42 @@ pub(in crate::metadata::sqlite) const NEXT_PAIR: &str =
      AND (organization_id, storage_provider, sync_not_before) > (?1, ?2, 9223372036854775807)
      ORDER BY organization_id, storage_provider LIMIT 1";
 
+/// The target for files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::metadata::sqlite) enum Destination {
+    Provider(ProviderCode),
+    Nowhere,
+    /// The binding exists and is damaged.
+    Unreadable,
+}
+
+impl Destination {
+    pub(in crate::metadata::sqlite) fn provider(self) -> Option<ProviderCode> {
+        match self {
+            Self::Provider(provider) => Some(provider),
+            Self::Nowhere | Self::Unreadable => None,
+        }
+    }
+}
+
 /// Returns the target for files of `organization` at `holder`: the provider of the active binding, unless
-/// that is LOCAL or `holder` itself. If the provider is no longer configured, the files wait.
+/// that is LOCAL or `holder` itself. If the provider is no longer configured, the files wait. Skips a damaged
+/// binding.
 pub(in crate::metadata::sqlite) fn destination(
     sql: &Connection,
     organization: &OrganizationId,
     holder: &ProviderCode,
-) -> Result<Option<ProviderCode>, Fault> {
-    let Some(number) = organization.number() else { return Ok(None) };
-    let bound = bindings::active(sql, number)?.map(|binding| binding.provider);
-    Ok(bound.filter(|provider| !provider.is_local() && provider != holder))
+) -> Result<Destination, Fault> {
+    let Some(number) = organization.number() else { return Ok(Destination::Nowhere) };
+    let Some(binding) = damage::pass_over(bindings::active(sql, number))? else {
+        return Ok(Destination::Unreadable);
+    };
+    Ok(match binding.map(|binding| binding.provider) {
+        Some(provider) if !provider.is_local() && provider != *holder => {
+            Destination::Provider(provider)
+        }
+        _ => Destination::Nowhere,
+    })
 }
 
 /// Returns the next pair of organization and holder with waiting files. Skips unreadable pairs.

@@ -15,7 +15,7 @@ use super::{holds, intents, syncs};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::Fault;
 use crate::metadata::sqlite::session::writer::WriteTx;
-use crate::metadata::sqlite::tables::{damage, row};
+use crate::metadata::sqlite::tables::row;
 
 pub(in crate::metadata::sqlite) const RENEW_PURGES: &str = "UPDATE files SET purge_not_before = ?2
      WHERE rowid IN (SELECT rowid FROM files INDEXED BY files_purge_leased WHERE purge_owner = ?1)";
@@ -126,14 +126,18 @@ impl Leases for SqliteMetadata {
         }
     }
 
-    async fn end_leases(&self, retries: Timestamp, blobs: Timestamp) -> Result<()> {
+    async fn end_leases(
+        &self,
+        max_retry_at: Timestamp,
+        max_blob_wait_until: Timestamp,
+    ) -> Result<()> {
         self.writer
             .run("ending leases", move |tx| {
                 row::execute(tx.sql, CLEAR_PURGES, [])?;
                 holds::clear(tx.sql)?;
                 let syncing = syncs::file_ids(tx.sql, syncs::OVERDUE, [i64::MAX])?;
                 syncing.into_iter().try_for_each(|file| syncs::release_one(tx, file))?;
-                cap(tx.sql, retries, blobs)
+                cap_waits(tx.sql, max_retry_at, max_blob_wait_until)
             })
             .await
     }
@@ -159,15 +163,16 @@ impl Leases for SqliteMetadata {
     }
 }
 
-/// Limits the waits of failed purges and syncs to `retries`, and of dropped blobs to `blobs`.
-pub(in crate::metadata::sqlite) fn cap(
+/// Limits the waits of failed purges and syncs to `max_retry_at`, and of dropped blobs to
+/// `max_blob_wait_until`.
+pub(in crate::metadata::sqlite) fn cap_waits(
     sql: &Connection,
-    retries: Timestamp,
-    blobs: Timestamp,
+    max_retry_at: Timestamp,
+    max_blob_wait_until: Timestamp,
 ) -> Result<(), Fault> {
-    row::execute(sql, CAP_PURGES, [retries.as_millis()])?;
-    row::execute(sql, CAP_SYNCS, [retries.as_millis()])?;
-    row::execute(sql, CAP_BLOBS, [blobs.as_millis()])?;
+    row::execute(sql, CAP_PURGES, [max_retry_at.as_millis()])?;
+    row::execute(sql, CAP_SYNCS, [max_retry_at.as_millis()])?;
+    row::execute(sql, CAP_BLOBS, [max_blob_wait_until.as_millis()])?;
     Ok(())
 }
 
@@ -183,7 +188,7 @@ fn end_waits_of_syncs(
     while let Some((organization, holder)) = pair
         && ended < limit
     {
-        let to = damage::pass_over(destination(sql, &organization, &holder))?.flatten();
+        let to = destination(sql, &organization, &holder)?.provider();
         if to.is_some_and(|to| to == *target) {
             let left = row::limit(limit - ended);
             let params = params![organization.as_str(), holder.as_str(), now.as_millis(), left];

@@ -20,11 +20,12 @@ use crate::domain::file::status::SyncStatus;
 use crate::domain::id::{BlobId, FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::types::CopyProviders;
 use crate::metadata::{
     AfterFailure, Holdings as _, Lease, SyncClaim, SyncCounts, Syncs, WriteIntent,
 };
 
-use super::destinations::{destination, next_pair};
+use super::destinations::{Destination, destination, next_pair};
 use super::intents;
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
@@ -32,50 +33,63 @@ use crate::metadata::sqlite::session::writer::WriteTx;
 use crate::metadata::sqlite::tables::damage;
 use crate::metadata::sqlite::tables::row::{self, COLUMNS, columns, id};
 
+/// Selects at most `?3` waiting files of organization `?1` at provider `?2`, by the end of their waits.
 pub(in crate::metadata::sqlite) const WAITING: &str = "SELECT file_id FROM files INDEXED BY files_pending
      WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2
      ORDER BY sync_not_before, file_id LIMIT ?3";
 
+/// Settles file `?1` if it still waits and is still at provider `?2`.
 pub(in crate::metadata::sqlite) const SETTLE: &str =
     "UPDATE files SET sync_status = 'NONE', sync_attempts = 0, sync_error = NULL WHERE file_id = ?1 AND sync_status = 'PENDING'
      AND purge_status IS NULL AND storage_provider = ?2";
 
+/// Selects at most `?4` files of organization `?1` at provider `?2` whose waits ended by `?3`.
 pub(in crate::metadata::sqlite) const DUE: &str = "SELECT file_id FROM files INDEXED BY files_pending
      WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2
      AND sync_not_before <= ?3 ORDER BY sync_not_before, file_id LIMIT ?4";
 
+/// Selects the claimed files whose leases ended by `?1`.
 pub(in crate::metadata::sqlite) const OVERDUE: &str =
     "SELECT file_id FROM files INDEXED BY files_syncing
      WHERE sync_status = 'SYNCING' AND sync_not_before <= ?1";
 
+/// Ends the claim of file `?1`, whoever has it.
 pub(in crate::metadata::sqlite) const RELEASE: &str =
     "UPDATE files SET sync_status = 'PENDING', sync_owner = NULL, sync_not_before = 0
      WHERE file_id = ?1 AND sync_status = 'SYNCING'";
 
+/// Claims file `?1` for `?2` until `?3` if it still waits at provider `?4`, and its wait ended by `?5`.
 pub(in crate::metadata::sqlite) const CLAIM: &str =
     "UPDATE files SET sync_status = 'SYNCING', sync_owner = ?2, sync_not_before = ?3
      WHERE file_id = ?1 AND sync_status = 'PENDING' AND purge_status IS NULL AND storage_provider = ?4
      AND sync_not_before <= ?5";
 
+/// Reads the record of file `?1`, and its number of failed attempts.
 pub(in crate::metadata::sqlite) const CLAIMED: &str =
     concat!("SELECT ", columns!(), ", sync_attempts FROM files WHERE file_id = ?1");
 
+/// Gives file `?1` of owner `?2` the sync status `?3` and a wait until `?4`. Counts `?5` attempts, and notes
+/// the reason `?6`.
 pub(in crate::metadata::sqlite) const FAIL: &str = "UPDATE files SET sync_status = ?3, sync_owner = NULL, sync_not_before = ?4,
      sync_attempts = sync_attempts + ?5, sync_error = ?6 WHERE file_id = ?1 AND sync_status = 'SYNCING' AND sync_owner = ?2";
 
+/// Queues file `?1` with all attempts available again, if it has no copy under way.
 pub(in crate::metadata::sqlite) const ENQUEUE: &str =
     "UPDATE files SET sync_status = 'PENDING', sync_attempts = 0, sync_error = NULL, sync_not_before = 0
      WHERE file_id = ?1 AND sync_status IN ('NONE', 'SYNCED', 'FAILED')";
 
+/// Queues file `?1` if it is READY, not deleted, and not at provider `?2`.
 pub(in crate::metadata::sqlite) const ENQUEUE_TO: &str =
     "UPDATE files SET sync_status = 'PENDING', sync_attempts = 0, sync_error = NULL, sync_not_before = 0
      WHERE file_id = ?1 AND sync_status IN ('NONE', 'SYNCED', 'FAILED') AND status = 'READY'
      AND purge_status IS NULL AND storage_provider <> ?2";
 
+/// Selects at most `?3` failed files of the organizations from `?1` to `?2`.
 pub(in crate::metadata::sqlite) const FAILED: &str = "SELECT file_id FROM files INDEXED BY files_failed
      WHERE sync_status = 'FAILED' AND purge_status IS NULL AND organization_id >= ?1 AND organization_id <= ?2
      ORDER BY organization_id, file_id LIMIT ?3";
 
+/// Reads the number of files with sync status `?1`.
 pub(in crate::metadata::sqlite) const COUNTS: &str =
     "SELECT files FROM sync_totals WHERE sync_status = ?1";
 
@@ -106,7 +120,7 @@ impl Syncs for SqliteMetadata {
             .run("settling files", move |tx| {
                 let mut settled = Vec::new();
                 for Settled { organization, holder, ids } in &found {
-                    if destination(tx.sql, organization, holder)?.is_some() {
+                    if destination(tx.sql, organization, holder)? != Destination::Nowhere {
                         continue;
                     }
 
@@ -138,7 +152,8 @@ impl Syncs for SqliteMetadata {
         let (found, targets) = self
             .readers
             .run("looking for files to sync", move |sql| {
-                let found = find_due(sql, (&targets, &unreadable), after.as_ref(), now, limit)?;
+                let providers = CopyProviders { targets: &targets, unreadable: &unreadable };
+                let found = find_due(sql, providers, after.as_ref(), now, limit)?;
                 Ok((found, targets))
             })
             .await?;
@@ -251,8 +266,7 @@ fn find_settled(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
         && left > 0
     {
         pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
-        let to = damage::pass_over(destination(&snapshot, &organization, &holder))?;
-        if to != Some(None) {
+        if destination(&snapshot, &organization, &holder)? != Destination::Nowhere {
             continue;
         }
 
@@ -269,49 +283,67 @@ fn find_settled(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
 /// the larger ones. It only reads.
 fn find_due(
     sql: &Connection,
-    (targets, unreadable): (&[ProviderCode], &[ProviderCode]),
+    providers: CopyProviders<'_>,
     after: Option<&OrganizationId>,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<FileId>, Fault> {
     let snapshot = sql.unchecked_transaction()?;
     let mut found = file_ids(&snapshot, OVERDUE, [now.as_millis()])?;
-
-    // Once round: from behind `after` to the end, then from the beginning up to it.
-    let after = after.map_or("", OrganizationId::as_str);
-    let mut pair = next_pair(&snapshot, after, LAST)?;
-    let mut wrapped = false;
+    let mut round = Round::behind(&snapshot, after.map_or("", OrganizationId::as_str));
     let mut more = Vec::new();
 
     while found.len() < limit {
-        let Some((organization, holder)) = pair else {
-            if wrapped {
-                break;
-            }
-            wrapped = true;
-            pair = next_pair(&snapshot, "", "")?;
+        let Some((organization, holder)) = round.advance()? else { break };
+        let to = destination(&snapshot, &organization, &holder)?;
+        let Destination::Provider(target) = to else { continue };
+        if !providers.connect(&holder, &target) {
             continue;
-        };
-        if wrapped && organization.as_str() > after {
-            break;
         }
 
-        let target = damage::pass_over(destination(&snapshot, &organization, &holder))?.flatten();
-        if target.is_some_and(|target| targets.contains(&target)) && !unreadable.contains(&holder) {
-            let left = limit - found.len();
-            let params =
-                params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(left)];
-            let mut due = file_ids(&snapshot, DUE, params)?;
-            more.extend(due.drain(due.len().min(limit.div_ceil(4))..));
-            found.extend(due);
-        }
-
-        pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
+        let left = row::limit(limit - found.len());
+        let params = params![organization.as_str(), holder.as_str(), now.as_millis(), left];
+        let mut due = file_ids(&snapshot, DUE, params)?;
+        more.extend(due.drain(due.len().min(limit.div_ceil(4))..));
+        found.extend(due);
     }
 
     more.truncate(limit.saturating_sub(found.len()));
     found.extend(more);
     Ok(found)
+}
+
+/// The pairs of organization and holder with waiting files, once round: from behind an organization to the
+/// end, then from the beginning up to it.
+struct Round<'r> {
+    sql: &'r Connection,
+    after: &'r str,
+    /// The last pair.
+    at: (String, String),
+    has_wrapped: bool,
+}
+
+impl<'r> Round<'r> {
+    fn behind(sql: &'r Connection, after: &'r str) -> Self {
+        Self { sql, after, at: (after.to_owned(), LAST.to_owned()), has_wrapped: false }
+    }
+
+    /// Returns the next pair. `None` at the end of the round.
+    fn advance(&mut self) -> Result<Option<(OrganizationId, ProviderCode)>, Fault> {
+        let (organization, holder) = &self.at;
+        let mut next = next_pair(self.sql, organization, holder)?;
+        if next.is_none() && !self.has_wrapped {
+            self.has_wrapped = true;
+            next = next_pair(self.sql, "", "")?;
+        }
+
+        let Some((organization, holder)) = next else { return Ok(None) };
+        if self.has_wrapped && organization.as_str() > self.after {
+            return Ok(None);
+        }
+        self.at = (organization.as_str().to_owned(), holder.as_str().to_owned());
+        Ok(Some((organization, holder)))
+    }
 }
 
 /// Claims the found files that are still due.
@@ -347,7 +379,7 @@ fn claim_one(
         return Ok(None);
     };
     let holder = record.blob.provider.clone();
-    let target = destination(tx.sql, &record.organization_id, &holder)?;
+    let target = destination(tx.sql, &record.organization_id, &holder)?.provider();
     let Some(target) = target.filter(|target| targets.contains(target)) else { return Ok(None) };
 
     let (now, until) = (lease.now.as_millis(), lease.until.as_millis());

@@ -39,7 +39,7 @@ impl UploadSession {
             reply: ReplyShape::Record,
             permit,
         };
-        Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
+        Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.first),
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
@@ -55,7 +55,7 @@ impl UploadSession {
         batch: NewBatch,
         mut items: Vec<BatchItem>,
     ) -> Result<Uploaded<Vec<FileRecord>>> {
-        self.settle().await?;
+        self.finish_files().await?;
         self.check_batch(&items)?;
         items.sort_by_key(|item| item.index);
         if self.claimed_for(&batch.organization_id).await?.is_some() {
@@ -75,7 +75,7 @@ impl UploadSession {
             reply: ReplyShape::List,
             permit: None,
         };
-        Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
+        Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.into_vec()),
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
@@ -97,7 +97,7 @@ impl UploadSession {
 
     /// Takes the one file of an upload or a replacement.
     async fn only_file(&mut self) -> Result<StagedBlob> {
-        self.settle().await?;
+        self.finish_files().await?;
         self.expect_shape(Shape::OneFile)?;
         self.whole.take(ONLY).ok_or_else(|| missing("file", "no file has arrived"))
     }

@@ -129,7 +129,7 @@ async fn a_session_that_is_dropped_gives_everything_back() {
     let home = Home::new().await;
     let all = claims().with_idempotency(key()).with_permit(permit(&home.store)).with_bytes(10);
     let mut session = home.received(all.clone(), "01234").await;
-    session.settle().await.unwrap();
+    session.finish_files().await.unwrap();
     assert_eq!((home.staged_names(), session.received_bytes()), (1, 5));
     assert_eq!(kind(home.begin(claims().with_bytes(1)).await), ErrorKind::QuotaExceeded);
     drop(session);

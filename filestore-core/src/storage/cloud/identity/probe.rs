@@ -32,8 +32,8 @@ pub(in crate::storage::cloud) struct Probed {
     pub(in crate::storage::cloud) puts_if_absent: bool,
 }
 
-/// The time for which a failed probe counts, so that concurrent callers do not repeat it.
-const FAILURE_COUNTS: Duration = Duration::from_secs(3);
+/// The time for which a failed probe is remembered, so that concurrent callers do not repeat it.
+const FAILURE_REMEMBERED: Duration = Duration::from_secs(3);
 
 /// The probe of one provider. The probe runs once for all waiting callers.
 #[derive(Default)]
@@ -46,8 +46,9 @@ pub(in crate::storage::cloud) struct Probing {
 
 #[derive(Default)]
 enum Stage {
+    /// No probe runs. After a success, `found` has the result.
     #[default]
-    NotBegun,
+    Idle,
     Running(Shared<BoxFuture<'static, Result<Probed>>>),
     Failed {
         at: Timestamp,
@@ -64,7 +65,7 @@ impl Probing {
 
 impl Cloud {
     /// Returns the result of the probe. The first call runs it, and concurrent callers wait for the same
-    /// result. A failure counts for 3 seconds, and then the next call runs the probe again.
+    /// result. A failure is remembered for 3 seconds, and then the next call runs the probe again.
     pub(in crate::storage::cloud) async fn probed(&self) -> Result<Probed> {
         if let Some(found) = self.inner.probing.found() {
             return Ok(*found);
@@ -80,10 +81,12 @@ impl Cloud {
             let mut stage = self.inner.probing.stage.lock();
             match &*stage {
                 Stage::Running(running) => running.clone(),
-                Stage::Failed { at, error } if self.inner.now.now() < at.plus(FAILURE_COUNTS) => {
+                Stage::Failed { at, error }
+                    if self.inner.now.now() < at.plus(FAILURE_REMEMBERED) =>
+                {
                     return Err(error.clone());
                 }
-                Stage::NotBegun | Stage::Failed { .. } => {
+                Stage::Idle | Stage::Failed { .. } => {
                     let running = self.begin_probe();
                     *stage = Stage::Running(running.clone());
                     running
@@ -93,7 +96,7 @@ impl Cloud {
         let probed = running.await;
         if probed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Internal) {
             // The probe broke off with its runtime: the next caller begins another.
-            *self.inner.probing.stage.lock() = Stage::NotBegun;
+            *self.inner.probing.stage.lock() = Stage::Idle;
         }
         probed
     }
@@ -110,7 +113,7 @@ impl Cloud {
             let stage = match &probed {
                 Ok(found) => {
                     _ = cloud.inner.probing.found.set(*found);
-                    Stage::NotBegun
+                    Stage::Idle
                 }
                 Err(error) => Stage::Failed { at: cloud.inner.now.now(), error: error.clone() },
             };
@@ -136,15 +139,15 @@ impl Cloud {
         Ok(Probed { checks_checksums, puts_if_absent })
     }
 
-    /// Records a probe object that the next request can create.
-    fn may_make(&self, path: &str) {
+    /// Records a probe object that the next request can create, so that it is removed later.
+    fn note_object(&self, path: &str) {
         self.inner.probing.objects.note(path);
     }
 
     /// Puts an object "if absent". Some providers answer the condition with 501, others with 400. The puts of
     /// such providers omit the condition.
     async fn takes_conditions(&self, path: &str) -> Result<bool> {
-        self.may_make(path);
+        self.note_object(path);
         let if_absent = WriteOptions { if_not_exists: true, ..WriteOptions::default() };
 
         match self.put_probe(path, if_absent).await {
@@ -170,7 +173,7 @@ impl Cloud {
 
     /// Sends bytes with the checksum of an empty body, in a presigned PUT.
     async fn refuses_wrong_checksum(&self, path: &str) -> Result<bool> {
-        self.may_make(path);
+        self.note_object(path);
         let signed = self.inner.operator.presign_write(path, PROBE_LIFE).await;
         let signed = signed.map_err(|error| self.fault(STORING, &error))?;
         let mut request = http::Request::new("probe");

@@ -14,6 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::gate::{Gate, Pass, Patience, Waited};
+use super::turns::BACKGROUND_PATIENCE;
 use crate::storage::Priority;
 
 /// The maximum bytes that puts of requests hold together. Background copies have the same limit.
@@ -21,10 +22,6 @@ pub(in crate::storage::cloud) const PUT_MEMORY_BYTES: usize = 32 << 20;
 
 /// The maximum bytes that the copies of one group hold together: two large files.
 const GROUP_MEMORY_BYTES: usize = 21 << 20;
-
-/// The time that background work waits for one part of earlier work. This time is longer than a part on a
-/// slow connection.
-const BACKGROUND_PATIENCE: Duration = Duration::from_mins(10);
 
 /// The memory of the puts to one provider, for each priority.
 pub(in crate::storage::cloud) struct Memory {
@@ -42,7 +39,8 @@ impl Memory {
         }
     }
 
-    /// Waits for `bytes`. A request waits at most `limit`.
+    /// Waits for `bytes`. A request waits at most `limit`. Slowed-down copies wait as long as it takes, because
+    /// they wait only for copies of their own group.
     pub(in crate::storage::cloud) async fn take(
         &self,
         bytes: u64,
@@ -50,8 +48,9 @@ impl Memory {
         limit: Duration,
     ) -> Result<Pass, Waited> {
         let patience = match priority {
-            Priority::From(_) | Priority::Paced(_) => Patience::Forever,
-            Priority::Request | Priority::Background => patience(priority, limit),
+            Priority::Request => Patience::Within(limit),
+            Priority::Background => Patience::WhileMoving(BACKGROUND_PATIENCE),
+            Priority::CopyFrom(_) | Priority::Paced(_) => Patience::Forever,
         };
         self.gate(priority).pass(bytes, patience).await
     }
@@ -60,7 +59,7 @@ impl Memory {
         match priority {
             Priority::Request => Arc::clone(&self.requests),
             Priority::Background => Arc::clone(&self.background),
-            Priority::From(_) | Priority::Paced(_) => {
+            Priority::CopyFrom(_) | Priority::Paced(_) => {
                 let mut groups = self.groups.lock();
                 if let Some(gate) = groups.get(priority).and_then(Weak::upgrade) {
                     return gate;
@@ -72,14 +71,6 @@ impl Memory {
                 gate
             }
         }
-    }
-}
-
-/// Returns how long work of this priority waits for a turn. A request waits at most `limit`.
-pub(in crate::storage::cloud) fn patience(priority: &Priority, limit: Duration) -> Patience {
-    match priority {
-        Priority::Request => Patience::Within(limit),
-        _ => Patience::WhileMoving(BACKGROUND_PATIENCE),
     }
 }
 
@@ -95,7 +86,7 @@ mod tests {
     async fn copies_that_are_held_back_keep_nobody_else_waiting() {
         let memory = Memory::new();
         let all = u64::MAX;
-        let (slow, paced) = (Priority::From("slow".parse().unwrap()), Priority::Paced(7));
+        let (slow, paced) = (Priority::CopyFrom("slow".parse().unwrap()), Priority::Paced(7));
 
         let mut held = Vec::new();
         for priority in [&slow, &paced, &Priority::Background, &Priority::Request] {
@@ -103,7 +94,7 @@ mod tests {
         }
 
         assert!(memory.take(1, &slow, LIMIT).now_or_never().is_none());
-        let others = [Priority::From("other".parse().unwrap()), Priority::Paced(8)];
+        let others = [Priority::CopyFrom("other".parse().unwrap()), Priority::Paced(8)];
         for priority in others {
             assert!(memory.take(all, &priority, LIMIT).now_or_never().is_some(), "{priority:?}");
         }

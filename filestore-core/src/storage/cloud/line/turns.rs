@@ -11,7 +11,12 @@ use parking_lot::Mutex;
 
 use super::gate::{Gate, Pass, Patience, Waited};
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::storage::Priority;
 use crate::storage::cloud::Cloud;
+
+/// The time that background work waits for one part of earlier work. This time is longer than a part on a
+/// slow connection.
+pub(super) const BACKGROUND_PATIENCE: Duration = Duration::from_mins(10);
 
 /// The turns of one provider.
 pub(in crate::storage::cloud) struct Turns {
@@ -79,6 +84,16 @@ impl Cloud {
         let message = format!("too many {what} are under way at the provider: {}", self.code());
         Error::new(ErrorKind::Busy, message)
             .with_source(format!("waited {} s", limit.as_secs_f32()))
+    }
+
+    /// Returns how long work of this priority waits for its turn.
+    pub(in crate::storage::cloud) fn turn_patience(&self, priority: &Priority) -> Patience {
+        match priority {
+            Priority::Request => self.request_patience(),
+            Priority::Background | Priority::CopyFrom(_) | Priority::Paced(_) => {
+                Patience::WhileMoving(BACKGROUND_PATIENCE)
+            }
+        }
     }
 
     /// Returns how long a request waits for its turn.

@@ -12,7 +12,6 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::Sha256;
 use crate::storage::cloud::line::breaker::Direction;
 use crate::storage::cloud::line::gate::{Pass, Patience};
-use crate::storage::cloud::line::memory::patience;
 use crate::storage::cloud::{Cloud, Scheme};
 use crate::storage::{BlobInfo, Priority};
 
@@ -56,7 +55,7 @@ impl Cloud {
         let _admission = self.inner.breakers.admit(Direction::Write)?;
         self.confirm_identity(path, Direction::Write).await?;
         let options = self.write_options(object).await?;
-        let turns = patience(priority, self.wait_limit());
+        let turns = self.turn_patience(priority);
         let arrival = if is_whole {
             self.put_whole(path, options, first, turns, memory).await?
         } else {

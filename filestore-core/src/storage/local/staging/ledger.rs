@@ -3,11 +3,11 @@
 //!
 //! # Purpose
 //! Quotas do not count such bytes yet. If a provider is down, clients that upload again and again would fill
-//! the disk for everyone. Files and bytes are therefore limited, in total and for each holder. Uploads beyond
-//! a limit get [`ErrorKind::Busy`].
+//! the disk for everyone. Files and bytes are therefore limited, in total and for each uploader. Uploads
+//! beyond a limit get [`ErrorKind::Busy`].
 //!
-//! The holder is the organization. Before the organization is known, the holder is the sender: the key, or
-//! the address if there are no keys. One holder can use at most half of the total, so that other holders can
+//! The uploader is the organization. Before the organization is known, the uploader is the sender: the key,
+//! or the address if there are no keys. One uploader can use at most half of the total, so that others can
 //! always upload. Half of the total fits the largest batch.
 //!
 //! # Locking
@@ -30,25 +30,25 @@ const RETRY_AFTER_SECS: u64 = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StagedLimits {
     all: Tally,
-    holder: Tally,
+    uploader: Tally,
 }
 
-/// The owner of staged bytes.
+/// The party whose share staged bytes take.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Holder {
+pub(crate) enum Uploader {
     /// The organization of the future file.
     Organization(OrganizationId),
     /// The sender's API key, while the organization is not known.
     Key(KeyId),
     /// The sender's address, if there are no keys.
     Address(IpAddr),
-    /// Unknown. All such uploads share the limit of one holder.
+    /// Unknown. All such uploads share the limit of one uploader.
     Unknown,
 }
 
 impl From<&Limits> for StagedLimits {
     /// Reads the configured limits. A batch or a file of the maximum size always fits, and fits a second time
-    /// for another holder.
+    /// for another uploader.
     fn from(limits: &Limits) -> Self {
         let (files, bytes) =
             (limits.max_batch_items, limits.max_batch_size.max(limits.max_file_size));
@@ -59,7 +59,7 @@ impl From<&Limits> for StagedLimits {
 
         Self {
             all,
-            holder: Tally {
+            uploader: Tally {
                 files: limits.staged_files_per_organization.min(all.files / 2).max(files),
                 bytes: limits.staged_bytes_per_organization.min(all.bytes / 2).max(bytes),
             },
@@ -98,7 +98,7 @@ pub(crate) struct StagedLedger {
 #[derive(Debug, Default)]
 struct Staged {
     all: Tally,
-    holders: HashMap<Holder, Tally>,
+    uploaders: HashMap<Uploader, Tally>,
 }
 
 impl StagedLedger {
@@ -107,9 +107,9 @@ impl StagedLedger {
         Arc::new(Self { limits: RwLock::new(limits), staged: Mutex::default() })
     }
 
-    /// Counts another file of `holder`. [`ErrorKind::Busy`] if this exceeds a limit.
-    pub(crate) fn begin(self: &Arc<Self>, holder: Holder) -> Result<StagedShare> {
-        let mut share = StagedShare { ledger: Arc::clone(self), holder, taken: Tally::default() };
+    /// Counts another file of `uploader`. [`ErrorKind::Busy`] if this exceeds a limit.
+    pub(crate) fn begin(self: &Arc<Self>, uploader: Uploader) -> Result<StagedShare> {
+        let mut share = StagedShare { ledger: Arc::clone(self), uploader, taken: Tally::default() };
         share.take(Tally { files: 1, bytes: 0 })?;
         Ok(share)
     }
@@ -131,15 +131,15 @@ impl StagedLedger {
 }
 
 impl Staged {
-    fn of(&self, holder: &Holder) -> Tally {
-        self.holders.get(holder).copied().unwrap_or_default()
+    fn of(&self, uploader: &Uploader) -> Tally {
+        self.uploaders.get(uploader).copied().unwrap_or_default()
     }
 
-    fn put(&mut self, holder: &Holder, tally: Tally) {
+    fn put(&mut self, uploader: &Uploader, tally: Tally) {
         if tally == Tally::default() {
-            self.holders.remove(holder);
+            self.uploaders.remove(uploader);
         } else {
-            self.holders.insert(holder.clone(), tally);
+            self.uploaders.insert(uploader.clone(), tally);
         }
     }
 }
@@ -148,7 +148,7 @@ impl Staged {
 #[derive(Debug)]
 pub(crate) struct StagedShare {
     ledger: Arc<StagedLedger>,
-    holder: Holder,
+    uploader: Uploader,
     taken: Tally,
 }
 
@@ -163,38 +163,38 @@ impl StagedShare {
         let mut staged = self.ledger.staged.lock();
 
         let all = staged.all.plus(more);
-        let own = staged.of(&self.holder).plus(more);
+        let own = staged.of(&self.uploader).plus(more);
         if !all.fits(limits.all) {
             return Err(refused("the service", all, limits.all));
         }
-        if !own.fits(limits.holder) {
-            return Err(refused(self.holder.name(), own, limits.holder));
+        if !own.fits(limits.uploader) {
+            return Err(refused(self.uploader.name(), own, limits.uploader));
         }
 
         staged.all = all;
-        staged.put(&self.holder, own);
+        staged.put(&self.uploader, own);
         self.taken = self.taken.plus(more);
         Ok(())
     }
 
     /// Assigns the file to `organization`. [`ErrorKind::Busy`] if this exceeds the organization's limit.
     pub(crate) fn belong_to(&mut self, organization: &OrganizationId) -> Result<()> {
-        let after = Holder::Organization(organization.clone());
-        if self.holder == after {
+        let after = Uploader::Organization(organization.clone());
+        if self.uploader == after {
             return Ok(());
         }
 
-        let limit = self.ledger.limits.read().holder;
+        let limit = self.ledger.limits.read().uploader;
         let mut staged = self.ledger.staged.lock();
         let own = staged.of(&after).plus(self.taken);
         if !own.fits(limit) {
             return Err(refused(after.name(), own, limit));
         }
 
-        let left = staged.of(&self.holder).minus(self.taken);
-        staged.put(&self.holder, left);
+        let left = staged.of(&self.uploader).minus(self.taken);
+        staged.put(&self.uploader, left);
         staged.put(&after, own);
-        self.holder = after;
+        self.uploader = after;
         Ok(())
     }
 }
@@ -203,12 +203,12 @@ impl Drop for StagedShare {
     fn drop(&mut self) {
         let mut staged = self.ledger.staged.lock();
         staged.all = staged.all.minus(self.taken);
-        let own = staged.of(&self.holder).minus(self.taken);
-        staged.put(&self.holder, own);
+        let own = staged.of(&self.uploader).minus(self.taken);
+        staged.put(&self.uploader, own);
     }
 }
 
-impl Holder {
+impl Uploader {
     fn name(&self) -> &'static str {
         match self {
             Self::Organization(_) => "the organization",
@@ -238,7 +238,7 @@ mod tests {
     fn ledger() -> Arc<StagedLedger> {
         StagedLedger::new(StagedLimits {
             all: Tally { files: 4, bytes: 100 },
-            holder: Tally { files: 2, bytes: 60 },
+            uploader: Tally { files: 2, bytes: 60 },
         })
     }
 
@@ -246,8 +246,8 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn of(name: &str) -> Holder {
-        Holder::Organization(organization(name))
+    fn of(name: &str) -> Uploader {
+        Uploader::Organization(organization(name))
     }
 
     #[test]
@@ -272,21 +272,21 @@ mod tests {
     fn what_is_dropped_gives_its_room_back() {
         let ledger = ledger();
         for _ in 0..10 {
-            let mut share = ledger.begin(Holder::Unknown).unwrap();
+            let mut share = ledger.begin(Uploader::Unknown).unwrap();
             share.grow(50).unwrap();
             share.belong_to(&organization("acme")).unwrap();
             share.belong_to(&organization("acme")).unwrap();
             share.grow(10).unwrap();
         }
         assert_eq!(ledger.staged(), Tally::default());
-        assert!(ledger.staged.lock().holders.is_empty());
+        assert!(ledger.staged.lock().uploaders.is_empty());
     }
 
     #[test]
     fn bytes_count_for_an_organization_as_soon_as_it_is_known() {
         let ledger = ledger();
         let acme = organization("acme");
-        let mut unknown = ledger.begin(Holder::Unknown).unwrap();
+        let mut unknown = ledger.begin(Uploader::Unknown).unwrap();
         unknown.grow(50).unwrap();
         let mut known = ledger.begin(of("acme")).unwrap();
         known.grow(20).unwrap();
@@ -298,21 +298,21 @@ mod tests {
     #[test]
     fn files_without_an_organization_leave_the_rest_to_those_with_one() {
         let ledger = ledger();
-        let mut unknown = ledger.begin(Holder::Unknown).unwrap();
+        let mut unknown = ledger.begin(Uploader::Unknown).unwrap();
         unknown.grow(60).unwrap();
         assert_eq!(unknown.grow(1).unwrap_err().details().limit, Some(60));
 
         let mut known = ledger.begin(of("acme")).unwrap();
         known.grow(40).unwrap();
         unknown.belong_to(&organization("other")).unwrap();
-        let mut next = ledger.begin(Holder::Unknown).unwrap();
+        let mut next = ledger.begin(Uploader::Unknown).unwrap();
         assert_eq!(next.grow(1).unwrap_err().details().limit, Some(100));
     }
 
     #[test]
     fn senders_whose_organization_is_not_known_yet_have_room_of_their_own() {
         let ledger = ledger();
-        let address = |text: &str| Holder::Address(text.parse().unwrap());
+        let address = |text: &str| Uploader::Address(text.parse().unwrap());
         let mut one = ledger.begin(address("192.0.2.1")).unwrap();
         one.grow(60).unwrap();
         let full = one.grow(1).unwrap_err();
@@ -321,7 +321,7 @@ mod tests {
         other.grow(30).unwrap();
         other.belong_to(&organization("acme")).unwrap();
 
-        let mut by_key = ledger.begin(Holder::Key(KeyId::generate(Timestamp::now()))).unwrap();
+        let mut by_key = ledger.begin(Uploader::Key(KeyId::generate(Timestamp::now()))).unwrap();
         drop(one);
         by_key.grow(60).unwrap();
         assert!(by_key.grow(1).unwrap_err().message().starts_with("the key"));
@@ -333,11 +333,11 @@ mod tests {
             Limits { staged_bytes: 1, staged_files_per_organization: 1, ..Limits::default() };
         let staged = StagedLimits::from(&limits);
         assert_eq!(staged.all.bytes, 2 * limits.max_batch_size);
-        assert_eq!(staged.holder.bytes, limits.max_batch_size);
-        assert_eq!(staged.holder.files, limits.max_batch_items);
+        assert_eq!(staged.uploader.bytes, limits.max_batch_size);
+        assert_eq!(staged.uploader.files, limits.max_batch_items);
 
         let limits = Limits { staged_files_per_organization: usize::MAX, ..limits };
         let staged = StagedLimits::from(&limits);
-        assert_eq!(staged.holder.files, staged.all.files / 2);
+        assert_eq!(staged.uploader.files, staged.all.files / 2);
     }
 }

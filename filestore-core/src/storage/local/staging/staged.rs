@@ -151,11 +151,11 @@ impl StagedBlob {
 
     /// Makes the file outlive this value until [`release`](Self::release). Call it before a commit that can
     /// name the blob.
-    pub(crate) fn hold(&mut self) {
+    pub(crate) fn lend(&mut self) {
         self.set_kept(true);
     }
 
-    /// Undoes [`hold`](Self::hold), because no commit named the blob.
+    /// Undoes [`lend`](Self::lend), because no commit named the blob.
     pub(crate) fn release(&mut self) {
         self.set_kept(false);
     }

@@ -207,8 +207,8 @@ fn palette(image: &ImageFile<'_>, fields: &Fields, bits: u16, at: u64) -> (Vec<[
 
     let each = if is_core { 3 } else { 4 };
     let mut stored = vec![0; each * count as usize];
-    let came = fill(image, at, &mut stored);
-    let colors = stored[..came].chunks_exact(each);
+    let arrived = fill(image, at, &mut stored);
+    let colors = stored[..arrived].chunks_exact(each);
     let colors = colors.map(|color| [color[2], color[1], color[0]]).collect();
     (colors, at + stored.len() as u64)
 }

@@ -74,8 +74,8 @@ impl<'a> Codec<'a> {
     fn whole(&mut self, Place { at, length }: Place) -> Result<Vec<u8>> {
         let there = self.file_bytes.saturating_sub(at).min(length);
         let mut data = vec![0; usize::try_from(there).map_err(|_| over_memory())?];
-        let came = self.source.fill(at, &mut data);
-        data.truncate(came);
+        let arrived = self.source.fill(at, &mut data);
+        data.truncate(arrived);
         Ok(data)
     }
 
@@ -108,7 +108,7 @@ impl<'a> Codec<'a> {
         });
         let Ok(mut decoder) = Group4Decoder::new(bytes, width) else { return Ok(0) };
 
-        let mut came = 0;
+        let mut arrived = 0;
         for row in rows.chunks_exact_mut(row_bytes.max(1)) {
             row.fill(0);
             left.set(most);
@@ -119,9 +119,9 @@ impl<'a> Codec<'a> {
                 Err(DecodeError::Unsupported) => return Err(unsupported("TIFF")),
                 Err(_) => break,
             }
-            came += row_bytes;
+            arrived += row_bytes;
         }
-        Ok(came)
+        Ok(arrived)
     }
 }
 

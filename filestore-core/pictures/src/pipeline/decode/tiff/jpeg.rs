@@ -78,13 +78,13 @@ impl<'a> Jpegs<'a> {
         let samples = self.tiff.samples_of_chunk();
         let (from, to) =
             (size.width as usize * samples, self.tiff.chunks.size.width as usize * samples);
-        let mut came = 0;
+        let mut arrived = 0;
         for (to, from) in rows.chunks_exact_mut(to.max(1)).zip(data.chunks_exact(from.max(1))) {
             to[..from.len()].copy_from_slice(from);
             to[from.len()..].fill(0);
-            came += to.len();
+            arrived += to.len();
         }
-        came
+        arrived
     }
 }
 

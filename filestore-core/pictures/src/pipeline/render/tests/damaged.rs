@@ -18,7 +18,7 @@ fn compare(bytes: &[u8], good: &Seen) -> (Vec<u32>, u8) {
     let rows: Vec<_> = (0..200).filter(opaque).collect();
     let between = (0..200).filter(|y| !rows.contains(y) && !empty(*y)).count();
     assert!(between <= 1, "{between} rows are neither there nor missing");
-    // The last row that came has a neighbour that did not.
+    // The last row that arrived has a neighbour that did not.
     let inner = rows.iter().filter(|y| rows.contains(&(*y + 4)) || rows.len() == 200);
     let off = inner.flat_map(|y| (0..200).map(move |x| (x, *y))).map(|(x, y)| {
         let pairs = seen.at(x, y).into_iter().zip(good.at(x, y));

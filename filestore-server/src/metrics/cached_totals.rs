@@ -7,18 +7,18 @@ use filestore_core::{FileStore, Usage};
 use tokio::time::Instant;
 
 /// The age from which on totals are counted again.
-const LASTS: Duration = Duration::from_mins(1);
+const MAX_AGE: Duration = Duration::from_mins(1);
 
 /// The totals of the last count.
 #[derive(Debug, Default)]
-pub(super) struct Totals(Option<(Instant, Usage)>);
+pub(super) struct CachedTotals(Option<(Instant, Usage)>);
 
-impl Totals {
+impl CachedTotals {
     /// Returns the files and bytes of all organizations, at most a minute old; `None` if the database does not
     /// answer.
     pub(super) async fn of(&mut self, store: &FileStore) -> Option<Usage> {
         if let Some((counted_at, usage)) = self.0
-            && counted_at.elapsed() < LASTS
+            && counted_at.elapsed() < MAX_AGE
         {
             return Some(usage);
         }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use crate::geometry::Geometry;
 use crate::pixels::{Layout, Pixels};
 
-/// Copies the nearest row of `came` into the missing rows, so that a resize does not mix the last row with
-/// undefined pixels. `came` must not be empty.
-pub(crate) fn fill(pixels: &mut Pixels, came: &Range<u32>) {
+/// Copies the nearest row of `arrived` into the missing rows, so that a resize does not mix the last row with
+/// undefined pixels. `arrived` must not be empty.
+pub(crate) fn fill(pixels: &mut Pixels, arrived: &Range<u32>) {
     let row = pixels.width as usize * pixels.layout.channels();
-    let (first, last) = (came.start as usize * row, (came.end as usize - 1) * row);
+    let (first, last) = (arrived.start as usize * row, (arrived.end as usize - 1) * row);
 
     for to in (0..first).step_by(row) {
         pixels.data.copy_within(first..first + row, to);
@@ -21,16 +21,19 @@ pub(crate) fn fill(pixels: &mut Pixels, came: &Range<u32>) {
 
 /// Makes the missing rows transparent. `pixels` are RGB or RGBA and show the `wanted` part of the picture, in
 /// stored axes. `None` if no row of this part arrived.
-pub(crate) fn mask(pixels: Pixels, came: &Range<u32>, wanted: Geometry) -> Option<Pixels> {
+pub(crate) fn mask(pixels: Pixels, arrived: &Range<u32>, wanted: Geometry) -> Option<Pixels> {
     let Pixels { layout, width, height, data } = pixels;
     let mut rgba = match layout {
         Layout::Rgba => data,
-        _ => data.as_chunks().0.iter().flat_map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
+        Layout::Rgb => data.as_chunks().0.iter().flat_map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
+        Layout::Grey | Layout::GreyAlpha | Layout::Inks(_) => {
+            unreachable!("`to_srgb` makes RGB or RGBA")
+        }
     };
 
     let mut shows = false;
     for (y, row) in (0u32..).zip(rgba.chunks_exact_mut(4 * width as usize)) {
-        let share = share(y, came, wanted);
+        let share = share(y, arrived, wanted);
         shows |= share > 0.0;
         for [.., alpha] in row.as_chunks_mut::<4>().0 {
             *alpha = scaled(*alpha, share);
@@ -40,12 +43,12 @@ pub(crate) fn mask(pixels: Pixels, came: &Range<u32>, wanted: Geometry) -> Optio
 }
 
 /// Returns how much of row `y` of the target arrived, from 0 to 1.
-fn share(y: u32, came: &Range<u32>, wanted: Geometry) -> f64 {
+fn share(y: u32, arrived: &Range<u32>, wanted: Geometry) -> f64 {
     let Geometry { crop, target } = wanted;
     let rows = f64::from(crop.height) / f64::from(target.height);
     let top = f64::from(crop.top) + f64::from(y) * rows;
 
-    let shown = (top + rows).min(came.end.into()) - top.max(came.start.into());
+    let shown = (top + rows).min(arrived.end.into()) - top.max(arrived.start.into());
     (shown / rows).clamp(0.0, 1.0)
 }
 
@@ -68,27 +71,27 @@ mod tests {
 
     #[test]
     fn missing_rows_repeat_the_nearest() {
-        for (came, expected) in [
+        for (arrived, expected) in [
             (0..2, [1, 2, 2, 2, 2]),
             (3..5, [4, 4, 4, 4, 5]),
             (1..4, [2, 2, 3, 4, 4]),
             (0..5, [1, 2, 3, 4, 5]),
         ] {
             let mut pixels = rows(&[1, 2, 3, 4, 5]);
-            fill(&mut pixels, &came);
-            assert_eq!(pixels, rows(&expected), "{came:?}");
+            fill(&mut pixels, &arrived);
+            assert_eq!(pixels, rows(&expected), "{arrived:?}");
         }
     }
 
     #[test]
     fn what_did_not_come_is_transparent() {
-        // Rows 20 to 60 of a picture become four, of which 35 rows came.
+        // Rows 20 to 60 of a picture become four, of which 35 rows arrived.
         let wanted = Geometry {
             crop: Rectangle { left: 0, top: 20, width: 20, height: 40 },
             target: Dimensions { width: 2, height: 4 },
         };
-        let alpha = |came| {
-            let masked = mask(rows(&[9; 4]), &came, wanted)?;
+        let alpha = |arrived| {
+            let masked = mask(rows(&[9; 4]), &arrived, wanted)?;
             Some(masked.data.chunks(8).map(|row| row[3]).collect::<Vec<_>>())
         };
         assert_eq!(alpha(0..35), Some(vec![255, 128, 0, 0]));
