@@ -68,6 +68,18 @@ impl QuotaReservation {
         Ok(Some(reservation))
     }
 
+    /// Reserves room for an upload that had it before a restart, whether it fits or not. `None` without a quota.
+    pub(super) fn hold(
+        store: &FileStore,
+        organization: &OrganizationId,
+        bytes: u64,
+    ) -> Option<Self> {
+        store.inner.config().quota_bytes?;
+        let (ledger, organization) = (Arc::clone(&store.inner.uploads.quota), organization.clone());
+        ledger.takes(&organization, 0, bytes, u64::MAX);
+        Some(Self { ledger, organization, bytes, freed: 0 })
+    }
+
     /// Makes sure of the room for `bytes` in all: for an upload of which more has arrived than it announced.
     /// `QuotaExceeded`, and what is reserved stays reserved, if there is no room.
     pub(super) async fn grow_to(&mut self, store: &FileStore, bytes: u64) -> Result<()> {

@@ -37,6 +37,7 @@ impl UploadSession {
             files: OneOrMore::one(file),
             reply: ReplyShape::Record,
             permit,
+            upload: self.upload,
         };
         Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.first),
@@ -71,6 +72,7 @@ impl UploadSession {
             files,
             reply: ReplyShape::List,
             permit: None,
+            upload: None,
         };
         Ok(match self.store.commit(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.into_vec()),
@@ -87,7 +89,7 @@ impl UploadSession {
         };
         let bytes = self.only_file().await?;
         let files = self.store.scoped(scope);
-        files.replace_bytes(claims.file_id, new, bytes, &claims.conditions).await
+        files.replace_bytes(claims.file_id, new, (bytes, self.upload), &claims.conditions).await
     }
 
     /// Takes the one file of an upload or a replacement.
