@@ -9,6 +9,8 @@ mod clients;
 mod bindings;
 mod lifecycle;
 mod upload;
+mod resumable;
+mod resumable_draft;
 mod change;
 mod edit;
 mod batch;
