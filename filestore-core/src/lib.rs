@@ -290,8 +290,8 @@ pub mod uploads {
     pub use crate::domain::report::erasure::Era;
     pub use crate::service::{
         Append, BodyCheck, CreatedUpload, Ends, GivenName, IdempotencyKey, NewResumable, PartHints,
-        Recheck, ReplacementClaims, ResumableTarget, ResumableUpload, ResumableUploads,
-        UploadAddress, UploadClaims, UploadSession, Uploaded, Uploads,
+        Recheck, ReplacementClaims, ResumablePermit, ResumableTarget, ResumableUpload,
+        ResumableUploads, UploadAddress, UploadClaims, UploadSession, Uploaded, Uploads,
     };
 }
 

@@ -89,6 +89,7 @@ pub use request::{
 pub use uploads::claims::{ReplacementClaims, UploadClaims};
 pub use uploads::idempotency::IdempotencyKey;
 pub use uploads::resumable::ResumableUploads;
+pub use uploads::resumable::permit::ResumablePermit;
 pub use uploads::resumable::request::{
     Append, BodyCheck, CreatedUpload, Ends, NewResumable, Recheck, ResumableTarget,
     ResumableUpload, UploadAddress,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use filestore_core::uploads::{
-    Ends, NewResumable, ResumableTarget, ResumableUpload, UploadSession, Uploaded,
+    Ends, NewResumable, ResumablePermit, ResumableTarget, ResumableUpload, UploadSession, Uploaded,
 };
 use filestore_core::{Error, Scope};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -50,6 +50,10 @@ async fn created(call: &Arc<Call>, protocol: Protocol, body: Body) -> Result<Res
     new.length = creation.length;
     new.idempotency = call.idempotency_key()?;
     new.era = Some(call.era);
+    if let Some((signed, terms)) = call.signed.as_ref().zip(call.upload_terms()) {
+        let permit = ResumablePermit::new(terms.permit.clone(), &signed.url);
+        new.permit = Some(permit.with_max_bytes(terms.max_size));
+    }
 
     match protocol {
         Protocol::Tus => tus(call, new, creation, body).await,
@@ -143,7 +147,8 @@ async fn received(
     let (call, address) = (Arc::clone(call), upload.address.clone());
     // In a task of its own: a client that goes away must not leave an upload that nobody can find.
     let receiving = tokio::spawn(async move {
-        let outcome = receive(&call, &address, asked, body).await;
+        let scope = (*call.caller.scope).clone();
+        let outcome = receive(&call, (&address, scope), asked, body).await;
         if outcome.is_err() && !can_be_found {
             let cancelled = call.store().resumable().cancel(&address, &Scope::All).await;
             if let Err(error) = cancelled {
@@ -192,7 +197,8 @@ async fn in_one(call: &Arc<Call>, new: NewResumable, body: Body) -> Result<Respo
 }
 
 async fn whole_body(call: &Call, session: &mut UploadSession, body: Body) -> Result<(), Failure> {
-    let max = call.store().config().limits.max_file_size;
+    let signed = call.upload_terms().and_then(|terms| terms.max_size).unwrap_or(u64::MAX);
+    let max = call.store().config().limits.max_file_size.min(signed);
     if call.content_length().is_some_and(|length| length > max) {
         let message = format!("the file has more bytes than {max}");
         let error = Error::new(filestore_core::ErrorKind::TooLarge, message);

@@ -2,7 +2,7 @@
 
 use filestore_core::uploads::{GivenName, NewResumable, PartHints, ResumableTarget};
 use filestore_core::{
-    CustomMetadata, FileId, NewUpload, OrganizationId, Replacement, Sha256, SubSystem,
+    CustomMetadata, ErrorKind, FileId, NewUpload, OrganizationId, Replacement, Sha256, SubSystem,
 };
 
 use crate::error::Result;
@@ -10,6 +10,7 @@ use crate::http::query::Query;
 use crate::request::call::Call;
 use crate::request::fields::{self, Once};
 use crate::request::preconditions::preconditions;
+use crate::request::signed::UploadTerms;
 use crate::resumable::ClientMetadata;
 
 /// The fields, as the query and the metadata of a client name them.
@@ -45,7 +46,11 @@ impl UploadFields {
     /// client's own. `UnknownField` and `RepeatedField` name the field.
     pub(super) fn read(call: &Call, metadata: &ClientMetadata) -> Result<Self> {
         let mut read = Self::default();
+        let terms = call.upload_terms();
         for (name, value) in Query::parse(&call.query, &[])?.pairs() {
+            if terms.is_some() && UploadTerms::has_parameter(name) {
+                continue;
+            }
             if !read.take(call, name, value)? {
                 return Err(fields::unknown(name, &FIELDS));
             }
@@ -56,6 +61,9 @@ impl UploadFields {
                 "filetype" | "type" => read.hint_type(value),
                 name => _ = read.take(call, name, value)?,
             }
+        }
+        if let Some(terms) = terms {
+            read.fill_in(terms)?;
         }
         Ok(read)
     }
@@ -72,6 +80,17 @@ impl UploadFields {
         if self.hints.content_type.is_none() && !media_type.is_empty() {
             self.hints.content_type = Some(media_type.to_owned());
         }
+    }
+
+    /// Fills in the terms of a signed URL. `Forbidden` if a field has another value.
+    fn fill_in(&mut self, terms: &UploadTerms) -> filestore_core::Result<()> {
+        self.organization_id.fix("organization_id", terms.organization_id.clone())?;
+        self.sub_system.fix("sub_system", terms.sub_system.clone())?;
+        self.upload_temp.fix("upload_temp", terms.temp)?;
+        if let Some(mime_type) = &terms.mime_type {
+            self.mime_type.fix("mime_type", Some(mime_type.clone()))?;
+        }
+        Ok(())
     }
 
     /// Takes a field; false if there is none of the name.
@@ -110,6 +129,12 @@ impl UploadFields {
         let metadata = self.metadata.take().flatten();
 
         if let Some(file_id) = self.file_id.take() {
+            if call.upload_terms().is_some() {
+                let message = "a signed upload URL creates one new file";
+                return Err(filestore_core::Error::new(ErrorKind::Forbidden, message)
+                    .with_field("file_id")
+                    .into());
+            }
             let mut new = Replacement::new();
             (new.given, new.metadata) = (given, metadata);
             new.make_ready = self.make_as_ready.take().unwrap_or(false);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filestore_core::uploads::{Append, Recheck, ResumableUpload, UploadAddress};
-use filestore_core::{Error, ErrorKind};
+use filestore_core::{Error, ErrorKind, Scope};
 use futures_util::{FutureExt as _, Stream, stream};
 
 use crate::error::{self, RefusalKind};
@@ -17,10 +17,10 @@ use crate::resumable::Appending;
 /// The seconds after which a client tries again that has stopped sending.
 const STALLED_RETRY_SECS: u64 = 1;
 
-/// Appends the body of a request to an upload.
+/// Appends the body of a request to an upload of an organization in `scope`.
 pub(super) async fn receive(
     call: &Arc<Call>,
-    address: &UploadAddress,
+    (address, scope): (&UploadAddress, Scope),
     asked: Appending,
     body: Body,
 ) -> Result<ResumableUpload, Failure> {
@@ -28,8 +28,9 @@ pub(super) async fn receive(
     append.length = asked.length;
     append.content_length = call.content_length();
     append.check = asked.checksum.map(|sum| Box::new(sum) as _);
-    append.scope = (*call.caller.scope).clone();
-    append.recheck = Some(recheck(call));
+    append.scope = scope;
+    // A caller with the address alone has the right of the signed URL, which the core checks itself.
+    append.recheck = (!call.caller.is_nobody()).then(|| recheck(call));
     let body = Box::pin(chunks(body, call));
     Ok(call.store().resumable().append(address, append, body).await?)
 }

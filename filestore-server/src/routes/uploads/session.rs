@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use filestore_core::Error;
 use filestore_core::api;
 use filestore_core::uploads::{ResumableUpload, UploadAddress};
+use filestore_core::{Error, Scope};
 use http::header::{ACCEPT, LOCATION};
 use http::{HeaderValue, Method, StatusCode};
 use warp::reply::Response;
@@ -38,6 +38,7 @@ pub(super) async fn with_body(
         "DELETE" => cancel(call, at).await,
         "HEAD" => read_as(call, at, &Method::HEAD).await,
         _ => {
+            reached(&call, &at).await?;
             let message = "a POST to an upload names the method that it stands for";
             Err(Error::invalid("X-HTTP-Method-Override", message).with_allowed(OVERRIDES).into())
         }
@@ -59,6 +60,7 @@ async fn appended(
     at: &Segment,
     body: Body,
 ) -> Result<Response, Failure> {
+    let (address, scope) = reached(call, at).await?;
     refuse_coding(&call.headers)?;
     let asked = protocol.appending(&call.headers)?;
     match protocol {
@@ -70,7 +72,7 @@ async fn appended(
         }
         Protocol::Plain => {}
     }
-    let upload = receive(call, &address(at)?, asked, body).await?;
+    let upload = receive(call, (&address, scope), asked, body).await?;
     match protocol {
         Protocol::Draft(draft) if upload.is_finished() => {
             replies::draft_finished(call, draft, &upload).await
@@ -109,11 +111,11 @@ async fn shown(
     at: &Segment,
     method: &Method,
 ) -> Result<Response, Failure> {
+    let (address, scope) = reached(call, at).await?;
     if let Protocol::Draft(draft) = protocol {
         draft.refuse_upload_headers(&call.headers)?;
     }
-    let address = address(at)?;
-    let upload = call.store().resumable().status(&address, &call.caller.scope).await?;
+    let upload = call.store().resumable().status(&address, &scope).await?;
     if *method == Method::HEAD {
         return replies::head(call, protocol, &upload).await;
     }
@@ -150,17 +152,20 @@ pub(super) async fn cancel(call: Arc<Call>, at: Segment) -> Result<Response, Fai
 }
 
 async fn cancelled(call: &Call, protocol: Protocol, at: &Segment) -> Result<Response, Failure> {
+    let (address, scope) = reached(call, at).await?;
     if let Protocol::Draft(draft) = protocol {
         draft.refuse_upload_headers(&call.headers)?;
     }
-    let address = address(at)?;
     call.report("upload_id", address.upload_id.to_string());
-    call.store().resumable().cancel(&address, &call.caller.scope).await?;
+    call.store().resumable().cancel(&address, &scope).await?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-fn address(at: &Segment) -> Result<UploadAddress, Failure> {
-    Ok(at.0.parse()?)
+/// Returns the address in the path, and the organizations with uploads that the request can continue.
+async fn reached(call: &Call, at: &Segment) -> Result<(UploadAddress, Scope), Failure> {
+    let address = at.plain().parse::<UploadAddress>();
+    let scope = call.reach_of(address.as_ref().ok()).await?;
+    Ok((address?, scope))
 }

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use futures_util::Stream;
 
 use super::ResumableUploads;
+use super::permit::ResumablePermit;
 use super::request::{Append, Ends, ResumableUpload, UploadAddress};
 use super::terms;
 use super::transfer::Transfer;
-use super::turns::Turn;
+use super::turns::{Turn, Wish};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::UploadStage;
 use crate::domain::id::UploadId;
@@ -39,7 +40,12 @@ impl ResumableUploads<'_> {
     where
         E: Into<Error> + Send + 'static,
     {
-        let id = self.checked(address).await?;
+        let row = self.checked(address, &append.scope).await?;
+        let id = row.upload_id;
+        // No offset goes back, so this one stays wrong. A transfer goes on.
+        if row.stage.is_live() && append.offset < row.offset {
+            expect_offset(row.offset, append.offset)?;
+        }
         let store = self.store.clone();
         // A caller that goes away must not take what has arrived with it.
         let appending = tasks::spawn(async move {
@@ -70,9 +76,14 @@ impl ResumableUploads<'_> {
         }
         let upload = self.view_live(row.clone()).await?;
         expect_offset(row.offset, append.offset)?;
-        let row = self.with_length(row, &append).await?;
+        let permit = terms.permit()?;
+        if let Some(permit) = &permit {
+            self.recheck_permit(permit, &row.organization).await?;
+        }
+        let row = self.with_length(row, &append, permit.as_ref()).await?;
 
-        let whole = Transfer::begin(store, turn, row, &append).await?.receive(append, body).await?;
+        let transfer = Transfer::begin(store, turn, row, &append, permit.as_ref()).await?;
+        let whole = transfer.receive(append, body).await?;
         match whole {
             Some(completing) => completing.finish().await,
             None => {
@@ -85,7 +96,8 @@ impl ResumableUploads<'_> {
     /// Takes the upload for a request, once no commit of it runs.
     async fn take(self, id: UploadId, append: &Append) -> Result<(Turn, UploadRow)> {
         loop {
-            let turn = self.store.inner.uploads.resumable.enter(id).await?;
+            let wish = Wish::From(append.offset);
+            let turn = self.store.inner.uploads.resumable.enter(id, wish).await?;
             let row = self.row(id, &append.scope).await?;
             if row.stage != UploadStage::Completing {
                 self.expect_here(&row)?;
@@ -110,13 +122,21 @@ impl ResumableUploads<'_> {
     }
 
     /// Notes the length that the request names, if it is the first to do so.
-    async fn with_length(self, mut row: UploadRow, append: &Append) -> Result<UploadRow> {
+    async fn with_length(
+        self,
+        mut row: UploadRow,
+        append: &Append,
+        permit: Option<&ResumablePermit>,
+    ) -> Result<UploadRow> {
         let max = self.store.inner.config().uploads.max_size;
         if let Some(length) = append.length {
             if row.length.is_some_and(|known| known != length) || length < row.offset {
                 let message = "the upload has another length";
                 let error = Error::new(ErrorKind::UploadLengthInconsistent, message);
                 return Err(error.with_field("Upload-Length"));
+            }
+            if let Some(permit) = permit {
+                permit.check_length(length)?;
             }
             self.expect_room(length, max).await?;
             row.length = Some(length);

@@ -83,8 +83,7 @@ impl ResumableUploads<'_> {
     ) -> Result<Vec<UploadRow>> {
         let mut rows = Vec::with_capacity(parts.len());
         for part in parts {
-            let id = self.checked(part).await.map_err(|_| bad_parts())?;
-            let row = self.row(id, scope).await.map_err(|_| bad_parts())?;
+            let row = self.checked(part, scope).await.map_err(|_| bad_parts())?;
             self.expect_here(&row)?;
             let is_whole = row.stage == UploadStage::Open && row.length == Some(row.offset);
             if !is_whole

@@ -1,8 +1,11 @@
 //! The creation of a resumable upload (steps R1 and R2).
 
 use super::ResumableUploads;
+use super::permit;
 use super::request::{CreatedUpload, NewResumable, ResumableTarget};
-use super::terms::Terms;
+use super::terms::{self, Terms};
+use super::turns::Wish;
+use crate::domain::access::scope::Scope;
 use crate::domain::config::ResumableConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::{UploadBounds, UploadStage};
@@ -10,6 +13,7 @@ use crate::domain::id::{BlobId, OrganizationId, UploadId};
 use crate::domain::report::erasure::erased;
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::{UploadCreated, UploadLimits, UploadRow};
+use crate::service::access::signing::permit_spent;
 use crate::service::uploads::quota::QuotaReservation;
 use crate::storage::DigestState;
 use crate::tasks::step::{Step, reached};
@@ -32,17 +36,32 @@ impl ResumableUploads<'_> {
     /// [`ResumableConfig`]: crate::config::ResumableConfig
     /// [`ResumableConfig::max_size`]: crate::config::ResumableConfig::max_size
     pub async fn create(self, new: NewResumable) -> Result<CreatedUpload> {
-        let inner = &self.store.inner;
-        let config = inner.config();
         let (organization, freed) = self.check_target(&new.target).await?;
         let row = self.row_of(&new, organization)?;
+        loop {
+            if let Some(created) = self.create_once(&new, &row, freed).await? {
+                return Ok(created);
+            }
+        }
+    }
+
+    /// Creates the upload of `row`, or finds an earlier one. `None` if an earlier one was in the way, and is gone.
+    async fn create_once(
+        self,
+        new: &NewResumable,
+        row: &UploadRow,
+        freed: u64,
+    ) -> Result<Option<CreatedUpload>> {
+        let inner = &self.store.inner;
+        let config = inner.config();
         // A repeat needs no room beside the upload that it finds.
         if let Some(key) = &row.idempotency
             && let Some(there) = inner.metadata.upload_of_key(&row.organization, key).await?
         {
-            return self.found(there, &row).await;
+            return self.found(there, row).await;
         }
 
+        self.check_new_permit(new, &row.organization).await?;
         if let Some(length) = new.length {
             self.expect_room(length, config.uploads.max_size).await?;
         }
@@ -52,7 +71,7 @@ impl ResumableUploads<'_> {
         let created = inner.metadata.create_upload(row.clone(), limits(&config.uploads)).await?;
         match created {
             UploadCreated::Done => reached(Step::ResumableBegun),
-            UploadCreated::KeyTaken(there) => return self.found(*there, &row).await,
+            UploadCreated::KeyTaken(there) => return self.found(*there, row).await,
             UploadCreated::Full => return Err(full("the service")),
             UploadCreated::OrganizationFull => return Err(full("the organization")),
             UploadCreated::Erased => return Err(erased()),
@@ -63,7 +82,8 @@ impl ResumableUploads<'_> {
             return Err(error);
         }
         inner.uploads.resumable.hold(row.upload_id, reservation);
-        Ok(CreatedUpload { upload: self.view(row).await?, is_replay: false })
+        let upload = self.view(row.clone()).await?;
+        Ok(Some(CreatedUpload { upload, is_replay: false }))
     }
 
     /// Checks what can be checked before the bytes arrive. Returns the organization, and the bytes in whose place
@@ -117,20 +137,36 @@ impl ResumableUploads<'_> {
             digest: DigestState::default().to_bytes(),
             head: Vec::new(),
             terms: Terms::of(new).to_text()?,
-            idempotency: new.idempotency.as_ref().map(|key| {
-                // The form of a key in the replies that are remembered of uploads.
-                format!("{}\n{}", key.caller(), key.key())
-            }),
+            idempotency: match (&new.permit, &new.idempotency) {
+                (Some(permit), _) => Some(permit.idempotency()),
+                // The form of a key in the stored replies of uploads.
+                (None, Some(key)) => Some(format!("{}\n{}", key.caller(), key.key())),
+                (None, None) => None,
+            },
             file_id: None,
             failure: None,
             created_at: now,
             updated_at: now,
-            expires_at: now.plus(inner.config().uploads.lifetime),
+            expires_at: now
+                .plus(inner.config().uploads.lifetime)
+                .min(permit::latest(new.permit.as_ref())),
         })
     }
 
-    /// Returns the upload that an earlier creation has made, if its terms were the same.
-    async fn found(self, there: UploadRow, wanted: &UploadRow) -> Result<CreatedUpload> {
+    /// Returns the upload that an earlier creation has made, if its terms were the same. An unfinished upload of a
+    /// signed URL gives way to one with other terms: `None`.
+    async fn found(self, there: UploadRow, wanted: &UploadRow) -> Result<Option<CreatedUpload>> {
+        if there.terms != wanted.terms && terms::shown(&wanted.terms).permit.is_some() {
+            if there.stage == UploadStage::Finished {
+                return Err(permit_spent());
+            }
+            let address = self.address_of(there.upload_id).await?;
+            return match self.cancel(&address, &Scope::All).await {
+                Ok(()) => Ok(None),
+                Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
         if there.terms != wanted.terms {
             let message = "this idempotency key was used for another upload";
             return Err(
@@ -138,10 +174,10 @@ impl ResumableUploads<'_> {
             );
         }
         // As a request that continues the upload does, it ends the one before.
-        let _turn = self.store.inner.uploads.resumable.enter(there.upload_id).await?;
+        let _turn = self.store.inner.uploads.resumable.enter(there.upload_id, Wish::Keep).await?;
         let row = self.store.inner.metadata.upload(there.upload_id).await?;
         let row = row.ok_or_else(super::unknown)?;
-        Ok(CreatedUpload { upload: self.view_live(row).await?, is_replay: true })
+        Ok(Some(CreatedUpload { upload: self.view_live(row).await?, is_replay: true }))
     }
 }
 
@@ -167,8 +203,14 @@ pub(super) fn held_bytes(length: Option<u64>, offset: u64) -> u64 {
 }
 
 /// Returns the instant at which an upload expires that made progress at `now`. Never earlier than told before.
-pub(super) fn expiry(config: &ResumableConfig, row: &UploadRow, now: Timestamp) -> Timestamp {
-    now.plus(config.lifetime).min(row.created_at.plus(config.max_age)).max(row.expires_at)
+pub(super) fn expiry(
+    config: &ResumableConfig,
+    row: &UploadRow,
+    latest: Timestamp,
+    now: Timestamp,
+) -> Timestamp {
+    let latest = latest.min(row.created_at.plus(config.max_age));
+    now.plus(config.lifetime).min(latest).max(row.expires_at)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::ResumableUploads;
 use super::request::UploadAddress;
 use super::state::End;
+use super::turns::Wish;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::{UploadFailure, UploadStage};
@@ -22,10 +23,10 @@ impl ResumableUploads<'_> {
     ///
     /// `NotFound` as [`status`](Self::status). `Busy` while the commit runs for long.
     pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
-        let id = self.checked(address).await?;
+        let id = self.checked(address, scope).await?.upload_id;
         let state = &self.store.inner.uploads.resumable;
         loop {
-            let turn = state.enter(id).await?;
+            let turn = state.enter(id, Wish::Keep).await?;
             let row = self.row(id, scope).await?;
             if row.stage == UploadStage::Completing {
                 drop(turn);

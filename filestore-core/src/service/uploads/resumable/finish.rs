@@ -78,11 +78,18 @@ impl Completing {
             None => Scope::All,
         };
         scope.check(&self.row.organization)?;
+        let permit = terms.permit()?;
+        if let Some(permit) = &permit {
+            self.store.resumable().recheck_permit(permit, &self.row.organization).await?;
+        }
 
         match terms.plan(&self.row.organization)? {
             Planned::New(new) => {
                 let mut claims = UploadClaims::new(self.row.organization.clone());
-                claims.idempotency = self.idempotency(caller.as_deref())?;
+                match permit {
+                    Some(permit) => claims.permit = Some(permit.permit),
+                    None => claims.idempotency = self.idempotency(caller.as_deref())?,
+                }
                 let mut session = self.session();
                 session.claim_without_room(claims).await?;
                 match session.commit(new).await? {

@@ -12,8 +12,10 @@
 //! length for success. Until then, at most length − 1 is told, with the digest state of that offset.
 //!
 //! # Locking
-//! One request at a time has an upload (`turns`). A newer request ends the older one, which keeps what has
-//! arrived. So no connection that a client forgot keeps the client out, and nothing must be unlocked.
+//! One request at a time has an upload (`turns`). A newer request ends the older request, which keeps what has
+//! arrived. Exception: if the newer request sends bytes from the told offset on, the older request forgets its
+//! bytes after this offset. So no connection that a client forgot keeps the client out, of two requests at one
+//! offset exactly one succeeds, and nothing must be unlocked.
 //!
 //! # Several servers
 //! The bytes are on the disk of the server that made the upload. Other servers answer `Busy`.
@@ -25,6 +27,7 @@
 //! | `turns` | the one request that has an upload |
 //! | `state` | what all requests share |
 //! | `token` | the secret part of an upload's address |
+//! | `permit` | uploads with a signed URL |
 //! | `create`, `append`, `transfer`, `finish`, `end` | the life of an upload |
 //! | `concatenate` | an upload of the bytes of others |
 //! | `recovery` | the start of the process |
@@ -34,6 +37,7 @@ mod concatenate;
 mod create;
 mod end;
 mod finish;
+pub(in crate::service) mod permit;
 pub(in crate::service) mod recovery;
 pub(in crate::service) mod request;
 pub(in crate::service) mod state;
@@ -52,6 +56,7 @@ use crate::service::FileStore;
 
 pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
 use self::request::{ResumableUpload, UploadAddress};
+use self::turns::Wish;
 
 /// Resumable uploads; from [`FileStore::resumable`].
 ///
@@ -99,8 +104,8 @@ impl ResumableUploads<'_> {
     /// `NotFound` for an unknown upload, a wrong token, and an organization outside the scope. `UploadGone` with
     /// the reason for an upload that has failed or expired, or whose file was deleted.
     pub async fn status(self, address: &UploadAddress, scope: &Scope) -> Result<ResumableUpload> {
-        let id = self.checked(address).await?;
-        let row = match self.store.inner.uploads.resumable.enter(id).await {
+        let id = self.checked(address, scope).await?.upload_id;
+        let row = match self.store.inner.uploads.resumable.enter(id, Wish::Keep).await {
             Ok(_turn) => self.row(id, scope).await?,
             // The transfer does not let go, perhaps because of the disk. From now on it commits nothing.
             Err(_) => self.seize(id, scope).await?,

@@ -15,6 +15,7 @@ use crate::metadata::UploadRow;
 use crate::service::request::{NewUpload, Preconditions, Replacement};
 use crate::service::uploads::idempotency::IdempotencyKey;
 
+use super::permit::ResumablePermit;
 use super::terms;
 
 /// The address of a resumable upload: its id, and a token without which nobody can use it.
@@ -77,6 +78,8 @@ pub struct NewResumable {
     /// The place of the upload in a concatenation, for example `Upload-Concat`. It comes back with each
     /// [`ResumableUpload`].
     pub concat: Option<String>,
+    /// The signed URL that grants the upload, instead of a key. It takes the place of the idempotency key.
+    pub permit: Option<ResumablePermit>,
     /// The era in which the request began; see [`Uploads::begun_in`](super::super::upload::Uploads::begun_in).
     pub era: Option<Era>,
 }
@@ -129,6 +132,7 @@ impl NewResumable {
             idempotency: None,
             note: String::new(),
             concat: None,
+            permit: None,
             era: None,
         }
     }
@@ -144,6 +148,13 @@ impl NewResumable {
     #[must_use]
     pub fn with_idempotency(mut self, key: IdempotencyKey) -> Self {
         self.idempotency = Some(key);
+        self
+    }
+
+    /// Names the signed URL that grants the upload.
+    #[must_use]
+    pub fn with_permit(mut self, permit: ResumablePermit) -> Self {
+        self.permit = Some(permit);
         self
     }
 

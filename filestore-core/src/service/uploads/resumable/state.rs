@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
 
-use super::turns::{Turn, Turns};
+use super::turns::{Turn, Turns, Wish};
 use crate::domain::error::Result;
 use crate::domain::id::UploadId;
 use crate::service::uploads::quota::QuotaReservation;
@@ -28,8 +28,8 @@ pub(in crate::service) struct ResumableState {
 
 impl ResumableState {
     /// Takes an upload for a request, and ends the request that has it.
-    pub(super) async fn enter(&self, id: UploadId) -> Result<Turn> {
-        self.turns.enter(id).await
+    pub(super) async fn enter(&self, id: UploadId, wish: Wish) -> Result<Turn> {
+        self.turns.enter(id, wish).await
     }
 
     /// Ends all transfers, and refuses new ones.

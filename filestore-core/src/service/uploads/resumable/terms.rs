@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::permit::{ResumablePermit, StoredPermit};
 use super::request::{NewResumable, ResumableTarget};
 use crate::domain::error::{Error, Result};
 use crate::domain::file::custom_metadata::CustomMetadata;
@@ -56,6 +57,9 @@ pub(super) struct Terms {
     /// The place of the upload in a concatenation, as the client gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) concat: Option<String>,
+    /// The signed URL that grants the upload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) permit: Option<StoredPermit>,
 }
 
 /// Conditions: digests in hexadecimal, `*` for any content.
@@ -91,6 +95,7 @@ impl Terms {
             caller: new.idempotency.as_ref().map(|key| key.caller().to_owned()),
             note: new.note.clone(),
             concat: new.concat.clone(),
+            permit: new.permit.as_ref().map(StoredPermit::of),
             ..Self::default()
         };
         match &new.target {
@@ -135,6 +140,11 @@ impl Terms {
     /// Tests whether the bytes come from other uploads, and not from a client.
     pub(super) fn is_final(&self) -> bool {
         self.concat.is_some() && !self.is_partial
+    }
+
+    /// Returns the signed URL that grants the upload, if any.
+    pub(super) fn permit(&self) -> Result<Option<ResumablePermit>> {
+        self.permit.as_ref().map(StoredPermit::read).transpose()
     }
 
     /// Returns the caller that chose the idempotency key.

@@ -8,8 +8,10 @@ use subtle::ConstantTimeEq;
 
 use super::ResumableUploads;
 use super::request::UploadAddress;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
 use crate::domain::id::UploadId;
+use crate::metadata::UploadRow;
 use crate::tasks;
 
 /// The bytes of a token.
@@ -21,15 +23,19 @@ impl ResumableUploads<'_> {
         Ok(UploadAddress { upload_id, token: token(&self.secret().await?, upload_id) })
     }
 
-    /// Returns the id of an address with the right token, in the same time for all others. `NotFound` otherwise.
-    pub(super) async fn checked(self, address: &UploadAddress) -> Result<UploadId> {
+    /// Returns the row of an address. `NotFound`, always after one look-up, for a wrong token, an unknown upload, and
+    /// an organization outside `scope`. The call ends no transfer, so a caller without rights cannot end one.
+    pub(super) async fn checked(self, address: &UploadAddress, scope: &Scope) -> Result<UploadRow> {
+        let is_right = self.has_token(address).await?;
+        let row = self.store.inner.metadata.upload(address.upload_id).await?;
+        let row = row.filter(|row| is_right && scope.covers(&row.organization));
+        row.ok_or_else(super::unknown)
+    }
+
+    /// Tests whether the token of an address is that of its id, in constant time.
+    pub(super) async fn has_token(self, address: &UploadAddress) -> Result<bool> {
         let right = token(&self.secret().await?, address.upload_id);
-        if bool::from(right.as_bytes().ct_eq(address.token.as_bytes())) {
-            return Ok(address.upload_id);
-        }
-        // A wrong token takes the look-up that a right one takes.
-        self.store.inner.metadata.upload(address.upload_id).await?;
-        Err(super::unknown())
+        Ok(right.as_bytes().ct_eq(address.token.as_bytes()).into())
     }
 
     async fn secret(self) -> Result<String> {

@@ -13,10 +13,12 @@ use tokio::time::{Instant, sleep_until};
 use super::append::{exceeded, most_bytes};
 use super::create::{expiry, held_bytes, limits};
 use super::finish::Completing;
+use super::permit::{self, ResumablePermit};
 use super::request::{Append, BodyCheck, Ends, Recheck};
-use super::turns::Turn;
+use super::turns::{Turn, Wish};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::UploadStage;
+use crate::domain::time::clock::Timestamp;
 use crate::metadata::{UploadChange, UploadChanged, UploadRow};
 use crate::service::FileStore;
 use crate::storage::{DigestState, StagedPoint, StagingWriter};
@@ -41,6 +43,8 @@ pub(super) struct Transfer {
     before_last: Option<StagedPoint>,
     check: Option<Box<dyn BodyCheck>>,
     max_bytes: u64,
+    /// The time at which the upload expires at the latest.
+    latest: Timestamp,
 }
 
 /// The end of a body.
@@ -50,7 +54,7 @@ enum End {
     /// The body failed, or ended early.
     Cut(Error),
     /// A newer request came.
-    Superseded,
+    Superseded(Wish),
     /// The program is about to end.
     Stopped,
 }
@@ -62,10 +66,12 @@ impl Transfer {
         turn: Turn,
         row: UploadRow,
         append: &Append,
+        permit: Option<&ResumablePermit>,
     ) -> Result<Self> {
         let inner = &store.inner;
         let stored = inner.metadata.upload(row.upload_id).await?.ok_or_else(super::unknown)?;
-        let max = row.length.unwrap_or(inner.config().uploads.max_size);
+        let most = permit.and_then(|permit| permit.max_bytes).unwrap_or(u64::MAX);
+        let max = row.length.unwrap_or(inner.config().uploads.max_size.min(most));
         let max_bytes = most_bytes(append, max, row.offset);
         let point = StagedPoint {
             size_bytes: row.offset,
@@ -90,6 +96,7 @@ impl Transfer {
             before_last: None,
             check: None,
             max_bytes,
+            latest: permit::latest(permit),
         })
     }
 
@@ -112,10 +119,12 @@ impl Transfer {
             End::Whole => self.end_whole(&append.ends, append.recheck.take()).await,
             // The bytes of a request with a checksum count at its end only.
             End::Cut(error) if self.check.is_some() => Err(error),
-            End::Superseded if self.check.is_some() => Err(superseded()),
+            End::Superseded(_) if self.check.is_some() => Err(superseded()),
             End::Stopped if self.check.is_some() => Err(stopped()),
             End::Cut(error) => self.keep().await.and(Err(error)),
-            End::Superseded => self.keep().await.and(Err(superseded())),
+            // The newer request sends the bytes again that nobody was told of.
+            End::Superseded(Wish::From(offset)) if offset == self.row.offset => Err(superseded()),
+            End::Superseded(_) => self.keep().await.and(Err(superseded())),
             End::Stopped => self.keep().await.and(Err(stopped())),
         }
     }
@@ -131,7 +140,7 @@ impl Transfer {
             let is_dirty = self.check.is_none() && self.told_after() > self.row.offset;
             let chunk = tokio::select! {
                 biased;
-                () = self.turn.superseded() => return Ok(End::Superseded),
+                wish = self.turn.superseded() => return Ok(End::Superseded(wish)),
                 () = state.stopped() => return Ok(End::Stopped),
                 () = sleep_until(due_at), if is_dirty => {
                     self.checkpoint().await?;
@@ -261,7 +270,7 @@ impl Transfer {
         let mut stored = self.row.clone();
         stored.length = self.stored_length;
 
-        let length = self.row.length;
+        let (length, latest) = (self.row.length, self.latest);
         let change = UploadChange::of(&stored, |next| {
             next.stage = stage;
             next.offset = told.size_bytes;
@@ -270,7 +279,7 @@ impl Transfer {
             next.digest = told.digest.as_ref().map(DigestState::to_bytes).unwrap_or_default();
             next.head = told.head.to_vec();
             next.updated_at = now;
-            next.expires_at = expiry(&config.uploads, next, now);
+            next.expires_at = expiry(&config.uploads, next, latest, now);
         });
         let grows = change.next.held_bytes > stored.held_bytes;
         self.hold_more(length.unwrap_or(change.next.offset)).await?;

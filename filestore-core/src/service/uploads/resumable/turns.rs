@@ -1,8 +1,8 @@
-//! Turns: the one request that has an upload. A newer request ends the older one.
+//! Turns: the one request that has an upload. A newer request ends the older request.
 //!
 //! # Locking
-//! A request raises the number of the upload, by which the request before learns that it is superseded. Then it
-//! waits for the lock, which the other one gives back after its checkpoint.
+//! A request raises the number of the upload, and says which bytes of the older request it wants to be kept. The
+//! older request then ends, and the newer request gets the lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,14 +23,32 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(in crate::service) struct Turns(Mutex<HashMap<UploadId, Arc<Shared>>>);
 
 struct Shared {
-    newest: watch::Sender<u64>,
+    newest: watch::Sender<Newest>,
     lock: Arc<AsyncMutex<()>>,
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self { newest: watch::Sender::new(0), lock: Arc::default() }
+        let newest = Newest { number: 0, wish: Wish::Keep };
+        Self { newest: watch::Sender::new(newest), lock: Arc::default() }
     }
+}
+
+/// The newest request of an upload.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    number: u64,
+    wish: Wish,
+}
+
+/// What a newer request wants of the older request that it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// The bytes that have arrived, for example to tell their number.
+    Keep,
+    /// Its turn, to send the bytes after this offset itself. Otherwise two requests at one offset could end each
+    /// other, and the newer request would always come too late.
+    From(u64),
 }
 
 /// The right of one request to an upload.
@@ -43,13 +61,13 @@ pub(in crate::service) struct Turn {
 }
 
 impl Turns {
-    /// Ends the request that has the upload, and waits for its checkpoint. `Busy` if that takes too long.
-    pub(super) async fn enter(self: &Arc<Self>, id: UploadId) -> Result<Turn> {
+    /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long.
+    pub(super) async fn enter(self: &Arc<Self>, id: UploadId, wish: Wish) -> Result<Turn> {
         let shared = Arc::clone(self.0.lock().entry(id).or_default());
         let mut number = 0;
         shared.newest.send_modify(|newest| {
-            *newest += 1;
-            number = *newest;
+            number = newest.number + 1;
+            *newest = Newest { number, wish };
         });
         let lock = Arc::clone(&shared.lock);
         let mut turn = Turn { turns: Arc::clone(self), id, shared, number, guard: None };
@@ -75,17 +93,17 @@ impl Turns {
 }
 
 impl Turn {
-    /// Resolves when a newer request wants the upload.
-    pub(super) async fn superseded(&self) {
+    /// Resolves when a newer request wants the upload, with its wish.
+    pub(super) async fn superseded(&self) -> Wish {
         let mut newest = self.shared.newest.subscribe();
-        // Fails only if the sender is gone, which `self` has.
-        newest.wait_for(|newest| *newest > self.number).await.ok();
+        let newer = newest.wait_for(|newest| newest.number > self.number).await;
+        newer.expect("the turn holds the sender").wish
     }
 
     /// Tests whether a newer request wants the upload.
     #[cfg(test)]
     fn is_superseded(&self) -> bool {
-        *self.shared.newest.borrow() > self.number
+        self.shared.newest.borrow().number > self.number
     }
 }
 
@@ -110,12 +128,12 @@ mod tests {
     async fn a_newer_request_ends_the_older_one_and_gets_the_upload() {
         let turns = Arc::new(Turns::default());
         let id = UploadId::generate(Timestamp::from_millis(1));
-        let old = turns.enter(id).await.unwrap();
+        let old = turns.enter(id, Wish::Keep).await.unwrap();
         assert!(!old.is_superseded());
 
         let (waiting, wanted) = (Arc::clone(&turns), id);
-        let new = tasks::spawn(async move { waiting.enter(wanted).await.unwrap() });
-        old.superseded().await;
+        let new = tasks::spawn(async move { waiting.enter(wanted, Wish::From(7)).await.unwrap() });
+        assert_eq!(old.superseded().await, Wish::From(7));
         assert!(old.is_superseded());
         drop(old);
         let new = new.await.unwrap();
@@ -128,11 +146,11 @@ mod tests {
     async fn a_request_that_does_not_end_is_not_waited_for_forever() {
         let turns = Arc::new(Turns::default());
         let id = UploadId::generate(Timestamp::from_millis(1));
-        let old = turns.enter(id).await.unwrap();
-        let refused = turns.enter(id).await.err().unwrap();
+        let old = turns.enter(id, Wish::Keep).await.unwrap();
+        let refused = turns.enter(id, Wish::Keep).await.err().unwrap();
         assert_eq!(refused.kind(), ErrorKind::Busy);
         drop(old);
-        turns.enter(id).await.unwrap();
+        turns.enter(id, Wish::Keep).await.unwrap();
         assert_eq!(turns.count(), 0);
     }
 }
