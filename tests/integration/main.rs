@@ -11,6 +11,7 @@ mod lifecycle;
 mod upload;
 mod resumable;
 mod resumable_draft;
+mod resumable_signed;
 mod change;
 mod edit;
 mod batch;

@@ -143,7 +143,8 @@ async fn received(
     body: Body,
     is_replay: bool,
 ) -> Result<ResumableUpload, Failure> {
-    let can_be_found = is_replay || call.headers.contains_key("idempotency-key");
+    let has_name = call.headers.contains_key("idempotency-key") || call.upload_terms().is_some();
+    let can_be_found = is_replay || has_name;
     let (call, address) = (Arc::clone(call), upload.address.clone());
     // In a task of its own: a client that goes away must not leave an upload that nobody can find.
     let receiving = tokio::spawn(async move {
