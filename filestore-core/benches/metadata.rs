@@ -159,6 +159,7 @@ fn insert_of(records: Vec<FileRecord>) -> InsertFiles {
         quota_files: None,
         idempotency: None,
         permit: None,
+        upload: None,
         era: Era::default(),
     }
 }

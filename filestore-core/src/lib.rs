@@ -193,7 +193,7 @@ pub mod admin {
         Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
         FsckRunning, FsckStart, FsckStatus, FsckSummary,
     };
-    pub use crate::domain::report::load::{Load, QueueLoad, VariantLoad};
+    pub use crate::domain::report::load::{Load, QueueLoad, ResumableLoad, VariantLoad};
     pub use crate::domain::report::overview::{
         Advice, DiskSpace, Overview, ProviderStatus, Unfinished,
     };
@@ -224,7 +224,8 @@ pub mod config {
     pub use crate::domain::{
         config::{
             AnimationLimits, BackupDestination, BackupPlace, ConverterConfig, ConverterOutput,
-            MetadataPlace, PostgresConfig, ScrubConfig, SigningConfig, SyncConfig, VariantConfig,
+            MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, SyncConfig,
+            VariantConfig,
         },
         provider::{OptionValue, ProviderConfig},
     };
@@ -269,10 +270,13 @@ pub mod signing {
 #[cfg(feature = "store")]
 pub mod uploads {
     pub use crate::domain::file::reply::StoredReply;
+    pub use crate::domain::file::resumable::{UploadFailure, UploadStage, UploadTotals};
+    pub use crate::domain::id::UploadId;
     pub use crate::domain::report::erasure::Era;
     pub use crate::service::{
-        GivenName, IdempotencyKey, PartHints, ReplacementClaims, UploadClaims, UploadSession,
-        Uploaded, Uploads,
+        Append, BodyCheck, CreatedUpload, Ends, GivenName, IdempotencyKey, NewResumable, PartHints,
+        Recheck, ReplacementClaims, ResumablePermit, ResumableTarget, ResumableUpload,
+        ResumableUploads, UploadAddress, UploadClaims, UploadSession, Uploaded, Uploads,
     };
 }
 

@@ -64,6 +64,10 @@ kinds! {
     BodyTimeout => REQUEST_TIMEOUT, retry,
     /// The body is sent with a transfer coding other than chunked.
     NotImplemented => NOT_IMPLEMENTED, final,
+    /// The request names a version of an upload protocol that this server does not speak.
+    UnsupportedVersion => PRECONDITION_FAILED, final,
+    /// A creation of a resumable upload neither names nor defers the length.
+    LengthRequired => LENGTH_REQUIRED, final,
     /// The body has another type than the endpoint reads, or a content coding.
     UnsupportedMediaType => UNSUPPORTED_MEDIA_TYPE, final,
     /// The range is outside the file.

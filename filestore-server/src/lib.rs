@@ -54,6 +54,7 @@ pub mod http;
 pub mod listen;
 pub mod multipart;
 
+mod resumable;
 mod route_table;
 mod admission;
 mod config;

@@ -81,6 +81,14 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::adding(Method::POST, "/files/upload"),
     Route::new(Method::PUT, "/files/upload", WRITE),
     Route::adding(Method::POST, "/files/batch"),
+    Route::adding(Method::POST, "/uploads"),
+    Route::new(Method::GET, "/uploads", READ),
+    Route::new(Method::OPTIONS, "/uploads", Need::Nothing),
+    Route::adding(Method::PATCH, "/uploads/{upload}"),
+    Route::new(Method::GET, "/uploads/{upload}", WRITE),
+    Route::new(Method::POST, "/uploads/{upload}", WRITE),
+    Route::new(Method::DELETE, "/uploads/{upload}", WRITE),
+    Route::new(Method::OPTIONS, "/uploads/{upload}", Need::Nothing),
     Route::new(Method::POST, "/files/delete", DELETE),
     Route::new(Method::POST, "/files/restore", WRITE),
     Route::new(Method::GET, "/files", READ),
@@ -201,6 +209,11 @@ impl Route {
         Self { method, template, folder: Folder::Root, need, trail: Trail::Line, read: None }
     }
 
+    /// Returns true if the path contains the address of a resumable upload.
+    pub(crate) fn has_address(&self) -> bool {
+        self.template == "/uploads/{upload}"
+    }
+
     /// Returns true if each request writes an audit line.
     pub(crate) fn is_audited(&self) -> bool {
         self.trail == Trail::Line && !self.method.is_safe()
@@ -233,6 +246,15 @@ impl Route {
         let all_match = named.all(|name| sent.next().is_some_and(|segment| fits(name, segment)));
         all_match && matches!((sent.next(), sent.next()), (None | Some(b""), None))
     }
+}
+
+/// Returns a path as logs show it: without the token in the address of an upload.
+pub(crate) fn shown(path: &str) -> &str {
+    const UPLOADS: &str = "/api/v1/uploads/";
+    let Some(id) = path.find(UPLOADS).map(|at| at + UPLOADS.len()) else { return path };
+    // A percent sign can stand for the dot in front of the token.
+    let end = path[id..].find(|letter: char| !letter.is_ascii_alphanumeric());
+    end.map_or(path, |end| &path[..id + end])
 }
 
 /// Splits a path byte by byte. For a few short segments, this takes half the time of a character search.
@@ -321,8 +343,25 @@ mod tests {
             .filter(|route| !route.method.is_safe() && !route.is_audited())
             .map(|route| format!("{} {}", route.method, route.template))
             .collect();
-        assert_eq!(silent, ["POST /files/upload", "POST /files/batch"]);
+        let adding =
+            ["POST /files/upload", "POST /files/batch", "POST /uploads", "PATCH /uploads/{upload}"];
+        assert_eq!(silent, adding);
         assert!(ROUTES.iter().all(|route| !(route.method.is_safe() && route.is_audited())));
+    }
+
+    #[test]
+    fn logs_show_no_token_of_an_upload() {
+        for (path, expected) in [
+            ("/api/v1/uploads/01K5.secret", "/api/v1/uploads/01K5"),
+            ("/a/b/api/v1/uploads/01K5.secret/", "/a/b/api/v1/uploads/01K5"),
+            ("/api/v1/uploads/01K5%2Esecret", "/api/v1/uploads/01K5"),
+            ("/api/v1/uploads/01K5.secret/uploads/x", "/api/v1/uploads/01K5"),
+            ("/api/v1/uploads/01K5", "/api/v1/uploads/01K5"),
+            ("/api/v1/uploads", "/api/v1/uploads"),
+            ("/api/v1/openapi.json", "/api/v1/openapi.json"),
+        ] {
+            assert_eq!(shown(path), expected);
+        }
     }
 
     #[test]

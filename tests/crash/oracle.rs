@@ -31,6 +31,9 @@ pub(crate) enum Entry {
     Restored(String),
     RestoreRefused(String),
     Promoted(String),
+    /// The address of a resumable upload, and an offset that was told of it.
+    Told(String, u64),
+    CancelBegun(String),
 }
 
 /// The state of one file according to the log.
@@ -62,6 +65,8 @@ pub(crate) struct State {
     /// Batches by the tag of their first item, with their number of items.
     pub(crate) batches: BTreeMap<Tag, usize>,
     pub(crate) acknowledged_batches: BTreeSet<Tag>,
+    /// The last offsets that were told of resumable uploads which nobody cancels.
+    pub(crate) told: BTreeMap<String, u64>,
 }
 
 impl Oracle {
@@ -96,6 +101,8 @@ impl Oracle {
             Entry::Restored(id) => format!("restored {id}"),
             Entry::RestoreRefused(id) => format!("restore-refused {id}"),
             Entry::Promoted(id) => format!("promoted {id}"),
+            Entry::Told(upload, offset) => format!("told {upload} {offset}"),
+            Entry::CancelBegun(upload) => format!("cancel-begun {upload}"),
         };
 
         let mut file = self.file.lock().expect("no writer of the log panics");
@@ -130,6 +137,8 @@ fn parse(line: &str) -> Option<Entry> {
         ["restored", id] => Entry::Restored(id.into()),
         ["restore-refused", id] => Entry::RestoreRefused(id.into()),
         ["promoted", id] => Entry::Promoted(id.into()),
+        ["told", upload, offset] => Entry::Told(upload.into(), offset.parse().ok()?),
+        ["cancel-begun", upload] => Entry::CancelBegun(upload.into()),
         _ => return None,
     })
 }
@@ -157,6 +166,8 @@ impl State {
             }
             Entry::Restored(id) => self.file(&id).presence = Presence::There,
             Entry::Promoted(id) => self.file(&id).is_promoted = true,
+            Entry::Told(upload, offset) => _ = self.told.insert(upload, offset),
+            Entry::CancelBegun(upload) => _ = self.told.remove(&upload),
         }
     }
 

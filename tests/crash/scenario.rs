@@ -10,12 +10,13 @@ use clap::{Args, ValueEnum};
 use filestore_core::admin::{MigrateOptions, NoProgress};
 use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::internals::tasks::step::Step;
-use filestore_core::uploads::GivenName;
+use filestore_core::uploads::{Append, BodyCheck, GivenName, NewResumable, ResumableUpload};
 use filestore_core::{
-    ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber, Result, Scope,
-    StoreConfig,
+    Error, ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber, Replacement,
+    Result, Scope, StoreConfig,
 };
 use filestore_server::Config;
+use futures_util::stream;
 
 use crate::backups;
 use crate::child::{ATTIC, configuration};
@@ -45,11 +46,13 @@ pub(crate) enum Scenario {
     Backup,
     /// A pause, in which the background does its part.
     Linger,
+    /// Resumable uploads: a file, new bytes for a file, one that is cancelled.
+    Resume,
 }
 
 impl Scenario {
     /// All but the one that the others begin with.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Fresh,
         Self::Start,
         Self::Upload,
@@ -61,6 +64,7 @@ impl Scenario {
         Self::Migrate,
         Self::Backup,
         Self::Linger,
+        Self::Resume,
     ];
 
     /// Returns the name, as on the command line.
@@ -128,6 +132,7 @@ fn with_haste(config: &mut StoreConfig) {
     config.purge_grace = Duration::ZERO;
     config.quota_bytes = Some(QUOTA_BYTES);
     config.sync.first_pause = Duration::ZERO;
+    config.uploads.lifetime = Duration::from_hours(1);
 }
 
 struct Life {
@@ -149,6 +154,7 @@ impl Life {
             Scenario::Migrate => self.migrate().await,
             Scenario::Backup => self.back_up().await,
             Scenario::Linger => self.linger().await,
+            Scenario::Resume => self.resume().await,
         }
     }
 
@@ -268,6 +274,58 @@ impl Life {
         Ok(())
     }
 
+    async fn resume(&self) -> Result<()> {
+        let tag = self.fresh_tag(1) * 8 + 1;
+        let new = NewUpload::new("acme".parse()?, "crash".parse()?).with_name("resumed");
+        let file = self.receive(NewResumable::new(new), tag).await?;
+        self.oracle.log(&Entry::Uploaded(tag, file.to_string()));
+
+        let id = self.named("replaced").await?;
+        let tag = self.fresh_tag(1) * 8 + 1;
+        self.oracle.log(&Entry::ReplaceBegun(id.to_string(), tag));
+        self.receive(NewResumable::replace(id, Replacement::new(), Scope::All), tag).await?;
+        self.oracle.log(&Entry::Replaced(id.to_string(), tag));
+        self.store.admin().purge(&NoProgress).await?;
+
+        let new = NewUpload::new("acme".parse()?, "crash".parse()?).with_name("cancelled");
+        let upload = self.store.resumable().create(NewResumable::new(new)).await?.upload;
+        self.piece(&upload, Append::at(0), b"a piece").await?;
+        self.oracle.log(&Entry::CancelBegun(upload.address.to_segment()));
+        self.store.resumable().cancel(&upload.address, &Scope::All).await
+    }
+
+    /// Receives the content of a tag in three pieces, with one between whose checksum is wrong: the next piece
+    /// cuts its bytes off.
+    async fn receive(&self, new: NewResumable, tag: Tag) -> Result<FileId> {
+        let bytes = content::of(tag);
+        let (third, length) = (bytes.len() / 3, bytes.len() as u64);
+        let mut upload = self.store.resumable().create(new.with_length(length)).await?.upload;
+        upload = self.piece(&upload, Append::at(0), &bytes[..third]).await?;
+
+        let mut wrong = Append::at(upload.offset);
+        wrong.check = Some(Box::new(Wrong));
+        match self.piece(&upload, wrong, b"other bytes").await {
+            Err(error) if error.kind() == ErrorKind::ChecksumMismatch => {}
+            Err(error) => return Err(error),
+            Ok(_) => panic!("a wrong checksum was passed over"),
+        }
+        upload = self.piece(&upload, Append::at(third as u64), &bytes[third..2 * third]).await?;
+        upload = self.piece(&upload, Append::at(2 * third as u64), &bytes[2 * third..]).await?;
+        Ok(upload.file_id.expect("the upload is whole"))
+    }
+
+    async fn piece(
+        &self,
+        upload: &ResumableUpload,
+        append: Append,
+        bytes: &[u8],
+    ) -> Result<ResumableUpload> {
+        let body = stream::iter([Ok::<_, Error>(bytes.to_vec().into())]);
+        let upload = self.store.resumable().append(&upload.address, append, body).await?;
+        self.oracle.log(&Entry::Told(upload.address.to_segment(), upload.offset));
+        Ok(upload)
+    }
+
     async fn upload(&self, organization: &str, name: &str, kept: Kept) -> Result<FileId> {
         // Odd tags are no pictures.
         let tag = self.fresh_tag(1) * 8 + 1;
@@ -326,6 +384,17 @@ impl Life {
 
     fn fresh_tag(&self, count: u64) -> Tag {
         self.oracle.tags(count)
+    }
+}
+
+/// A checksum that holds for no bytes.
+struct Wrong;
+
+impl BodyCheck for Wrong {
+    fn update(&mut self, _bytes: &[u8]) {}
+
+    fn holds(&self) -> bool {
+        false
     }
 }
 

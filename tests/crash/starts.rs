@@ -79,6 +79,7 @@ async fn fill(home: &Path, options: &Options) -> Result<()> {
             quota_files: None,
             idempotency: None,
             permit: None,
+            upload: None,
             era: Era::default(),
         };
         metadata.insert_files(insert).await?;

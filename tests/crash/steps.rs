@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use clap::Args;
 use filestore_core::internals::tasks::step::Step;
 use filestore_core::receipts::DeletedBy;
-use filestore_core::{FileId, FileRecord, Result, Scope};
+use filestore_core::{FileId, FileRecord, FileStore, Result, Scope};
 use filestore_workspace::directory_in_memory;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -261,6 +261,7 @@ async fn compare_opened(home: &Path, findings: &mut Findings) -> Result<()> {
         findings.expect(is_readable == is_there, Kind::Undeleted, || id.to_string());
     }
     compare_batches(&records, &expected, findings);
+    compare_told(&store, &expected, findings).await;
     store.close().await;
     drop(store);
 
@@ -300,6 +301,16 @@ fn compare_batches(records: &[FileRecord], expected: &State, findings: &mut Find
     }
 }
 
+/// Expects that no resumable upload is behind an offset that was told.
+async fn compare_told(store: &FileStore, expected: &State, findings: &mut Findings) {
+    for (upload, told) in &expected.told {
+        let address = upload.parse().expect("an address was logged");
+        let found = store.resumable().status(&address, &Scope::All).await;
+        let holds = found.as_ref().is_ok_and(|found| found.offset >= *told);
+        findings.expect(holds, Kind::Lost, || format!("{upload} was at {told}, not at {found:?}"));
+    }
+}
+
 /// Describes what a store has on the disk and in its database.
 fn fingerprint(home: &Path) -> (BTreeSet<String>, Vec<String>) {
     let data = home.join("data");
@@ -308,7 +319,7 @@ fn fingerprint(home: &Path) -> (BTreeSet<String>, Vec<String>) {
 
     let database = rusqlite::Connection::open(data.join("metadata.sqlite3")).expect("a database");
     let mut rows = Vec::new();
-    for table in ["files", "blob_gc", "write_intents"] {
+    for table in ["files", "blob_gc", "write_intents", "resumable_uploads"] {
         let sql = format!("SELECT * FROM {table} ORDER BY 1");
         let mut statement = database.prepare(&sql).expect("the table is there");
         let columns = statement.column_count();

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use filestore_core::keys::{KeyScope, KeySecret, NewKey};
+use filestore_core::uploads::NewResumable;
 use filestore_core::{FileStore, NewUpload, Scope};
 use filestore_server::{Auth, Origins, Server, StartError};
 use filestore_workspace::wire::Wire;
@@ -96,6 +97,12 @@ async fn file_of(store: &FileStore, organization: &str) -> String {
     store.upload(new, &b"bytes"[..]).await.expect("a file").file_id.to_string()
 }
 
+async fn upload_of(store: &FileStore, organization: &str) -> String {
+    let new = NewUpload::new(organization.parse().unwrap(), "s".parse().unwrap());
+    let new = NewResumable::new(new).with_length(5);
+    store.resumable().create(new).await.expect("an upload").upload.address.to_segment()
+}
+
 /// The target of a request: a file, a file among others, an organization that it names, or neither.
 enum About {
     File,
@@ -107,8 +114,14 @@ enum About {
 }
 
 /// Begins the request of a row, about a file and organization.
-fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (Call, About) {
-    let path = row.path.replace("{fileId}", file).replace("{width}/{height}", "200/200");
+fn request(
+    server: &TestServer,
+    row: &Row,
+    (file, upload): (&str, &str),
+    organization: &str,
+) -> (Call, About) {
+    let path = row.path.replace("{upload}", upload);
+    let path = path.replace("{fileId}", file).replace("{width}/{height}", "200/200");
     let path =
         path.replace("{code}", "LOCAL").replace("{key_id}", NO_FILE).replace("{kid}", "none");
     let path = path.replace("{destination}", "none");
@@ -128,6 +141,24 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
         ("POST", "/files/batch") => {
             (call.form(place(Form::new()).bytes("items[0].file", b"x")), About::Organization)
         }
+        ("POST" | "GET", "/uploads") => {
+            let path = format!("{path}?organization_id={organization}");
+            let call = match row.method {
+                Method::POST => {
+                    server.post(&format!("{path}&sub_system=s")).body("text/plain", "x")
+                }
+                _ => server.get(&path),
+            };
+            (call, About::Organization)
+        }
+        ("PATCH", "/uploads/{upload}") => {
+            let call = call.header("tus-resumable", "1.0.0").header("upload-offset", "0");
+            (call.body("application/offset+octet-stream", "x"), About::File)
+        }
+        ("POST", "/uploads/{upload}") => {
+            (call.header("x-http-method-override", "HEAD"), About::File)
+        }
+        ("GET" | "DELETE", "/uploads/{upload}") => (call, About::File),
         ("PUT", "/files/upload") => (
             call.form(Form::new().text("file_id", file).text("make_as_ready", "true")),
             About::File,
@@ -223,7 +254,11 @@ async fn every_route_answers_every_kind_of_key_as_the_reference_says() {
         for kind in &kinds {
             for organization in [OWN, FOREIGN] {
                 let file = file_of(server.store(), organization).await;
-                let (call, about) = request(&server, row, &file, organization);
+                let upload = match row.path.contains("{upload}") {
+                    true => upload_of(server.store(), organization).await,
+                    false => String::new(),
+                };
+                let (call, about) = request(&server, row, (&file, &upload), organization);
                 let reply = with_key(call, kind).send().await;
                 check(&reply, row, kind, &about, organization);
             }
@@ -250,8 +285,8 @@ async fn a_foreign_file_looks_like_one_that_does_not_exist() {
     let foreign = file_of(server.store(), FOREIGN).await;
 
     for row in rows().iter().filter(|row| row.path.contains("{fileId}")) {
-        let (one, _) = request(&server, row, &foreign, FOREIGN);
-        let (other, _) = request(&server, row, NO_FILE, FOREIGN);
+        let (one, _) = request(&server, row, (&foreign, ""), FOREIGN);
+        let (other, _) = request(&server, row, (NO_FILE, ""), FOREIGN);
         let (one, other) = (anonymous(one, &kind).await, anonymous(other, &kind).await);
         assert_eq!((one.0, &one), (404, &other), "{} {}", row.method, row.path);
     }

@@ -124,3 +124,36 @@ async fn a_reply_that_is_not_read_yet_is_a_request_under_way() {
     };
     eventually("the place is free", free).await;
 }
+
+#[tokio::test]
+async fn every_header_of_resumable_uploads_is_exposed_and_allowed() {
+    let server = open_to_app().await;
+    let reply = preflight(&server, APP).await.expect(204);
+    let allowed = reply.only("access-control-allow-headers").to_owned();
+    for name in [
+        "Tus-Resumable",
+        "Upload-Length",
+        "Upload-Offset",
+        "Upload-Metadata",
+        "Upload-Defer-Length",
+        "Upload-Concat",
+        "Upload-Checksum",
+        "Upload-Complete",
+        "Upload-Draft-Interop-Version",
+        "X-HTTP-Method-Override",
+        "Content-Disposition",
+        "Idempotency-Key",
+    ] {
+        assert!(allowed.contains(name), "{name}");
+    }
+
+    let upload = server.post("/api/v1/uploads?organization_id=acme&sub_system=s");
+    let upload = upload.header("tus-resumable", "1.0.0").header("upload-length", "5");
+    let reply = upload.header("origin", APP).send().await.expect(201);
+    let exposed = reply.only("access-control-expose-headers").to_lowercase();
+    let own = reply.headers.keys().map(|name| name.as_str());
+    for name in own.filter(|name| name.starts_with("upload-") || name.starts_with("tus-")) {
+        assert!(exposed.contains(name), "{name}");
+    }
+    assert!(exposed.contains("location") && exposed.contains("file-id"));
+}

@@ -24,7 +24,8 @@ async fn an_open_server_shows_its_limits_and_no_key() {
     {
       "features": {
         "animated": false,
-        "converted_types": []
+        "converted_types": [],
+        "resumable": true
       },
       "key": null,
       "limits": {
@@ -32,6 +33,7 @@ async fn an_open_server_shows_its_limits_and_no_key() {
         "max_batch_size": 2147483648,
         "max_file_size": 5000,
         "max_ids": 1000,
+        "max_resumable_size": 17179869184,
         "purge_grace_secs": 120,
         "quota_bytes": 7000,
         "quota_files": null,

@@ -450,7 +450,8 @@ too.
 
 Examples:
   filestore sign-upload --org 42 --sub avatars --max-size 2MiB --type image/png
-  curl -F file=@me.png \"$(filestore sign-upload --org 42 --sub avatars --quiet)\"";
+  curl -F file=@me.png \"$(filestore sign-upload --org 42 --sub avatars --quiet)\"
+  filestore sign-upload --org 42 --sub videos --resumable";
 
 pub(super) const SIGNING_LIST: &str = "\
 After a rotation, the old secret stays in the list until the last URL that it signed expires.

@@ -441,6 +441,9 @@ pub(crate) struct SignUploadArgs {
     /// Store a temporary file, which expires unless you use `ready` or `thumbnail`
     #[arg(long)]
     pub(crate) temp: bool,
+    /// Sign a URL for a resumable upload (Uppy, tus, iOS) instead of a form
+    #[arg(long)]
+    pub(crate) resumable: bool,
     /// Lifetime of the URL, up to 7d: seconds, or with a unit such as 10m [default: 1h]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_in: Option<Seconds>,

@@ -28,6 +28,7 @@ pub(super) async fn upload(args: SignUploadArgs, target: &dyn Target, out: Outpu
     request.max_size = args.max_size.map(ByteCount::get);
     request.mime_type = args.mime;
     request.upload_temp = args.temp.then_some(true);
+    request.resumable = args.resumable.then_some(true);
     request.expires_in_s = args.expires_in.map(Seconds::get);
 
     let signed =

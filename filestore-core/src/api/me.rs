@@ -63,6 +63,9 @@ pub struct MeLimits {
     pub max_batch_size: u64,
     /// Maximum number of ids in one POST `/files/delete` or `/files/restore`.
     pub max_ids: u64,
+    /// Maximum size of a file that POST `/uploads` receives in several requests, in bytes.
+    #[serde(default)]
+    pub max_resumable_size: u64,
     /// Lifetime of a temporary file, in seconds.
     pub temp_ttl_secs: u64,
     /// Time between a deletion and the purge, in seconds. You can restore the file until then.
@@ -83,4 +86,7 @@ pub struct MeFeatures {
     /// Media types of the configured converters, for example `application/pdf`: files of these
     /// types have variants too.
     pub converted_types: Vec<String>,
+    /// True if POST `/uploads` creates resumable uploads.
+    #[serde(default)]
+    pub resumable: bool,
 }

@@ -12,6 +12,7 @@ mod id;
 mod file;
 mod file_name;
 mod list;
+mod upload;
 mod usage;
 mod me;
 mod binding;
@@ -56,6 +57,7 @@ pub use receipt::{
 };
 pub use sheet::{SheetCell, SheetCellError, SheetMap};
 pub use sign::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
+pub use upload::{ResumableUpload, ResumableUploadList};
 pub use usage::{
     OrganizationBinding, OrganizationReply, OrganizationsReply, PageQuery, SubSystemReply,
     SubSystemsReply, UsageAt, UsageByLocation, UsageReply,

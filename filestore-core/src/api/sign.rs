@@ -96,6 +96,10 @@ pub struct SignUploadRequest {
     /// If true, the new file is `TEMP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_temp: Option<bool>,
+    /// If true, the URL is for POST `/uploads`, with tus or a draft of the IETF. Otherwise it
+    /// accepts a form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumable: Option<bool>,
     /// Lifetime of the URL in seconds, 1 to 604800 (default 3600). The server rounds up to the end
     /// of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +134,13 @@ impl SignUploadRequest {
     #[must_use]
     pub fn temp(mut self) -> Self {
         self.upload_temp = Some(true);
+        self
+    }
+
+    /// Requests a URL that creates a resumable upload.
+    #[must_use]
+    pub fn resumable(mut self) -> Self {
+        self.resumable = Some(true);
         self
     }
 

@@ -6,13 +6,13 @@ use super::ConfigFileError;
 use super::providers;
 use super::tables::{
     ConverterTable, DurabilityName, File, LifetimesTable, LimitsTable, LocalTable, OutputName,
-    PostgresTable, ScrubTable, SecretTable, SigningTable, SyncTable, VariantsTable,
+    PostgresTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
     ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace, PostgresConfig,
-    ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    ResumableConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
 };
 use crate::domain::file::media;
 use crate::domain::file::status::Location;
@@ -44,6 +44,7 @@ impl File {
         config.quota_files = self.quota_files;
         put_bytes(&mut config.reserve_bytes, self.reserve_bytes);
         self.limits.unwrap_or_default().apply(&mut config.limits);
+        self.uploads.unwrap_or_default().apply(&mut config.uploads);
         self.lifetimes.unwrap_or_default().apply(&mut config);
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
         self.sync.unwrap_or_default().apply(&mut config.sync);
@@ -114,6 +115,18 @@ impl PostgresTable {
         put(&mut config.only_server, self.only_server);
         put_secs(&mut config.server_timeout, self.server_timeout_secs);
         Ok(MetadataPlace::Postgres(config))
+    }
+}
+
+impl UploadsTable {
+    fn apply(self, uploads: &mut ResumableConfig) {
+        put_bytes(&mut uploads.max_size, self.max_size);
+        put_secs(&mut uploads.lifetime, self.lifetime_secs);
+        put_secs(&mut uploads.max_age, self.max_age_secs);
+        put(&mut uploads.max_open, self.max_open);
+        put_bytes(&mut uploads.max_bytes, self.max_bytes);
+        put(&mut uploads.max_open_per_organization, self.max_open_per_organization);
+        put_bytes(&mut uploads.max_bytes_per_organization, self.max_bytes_per_organization);
     }
 }
 

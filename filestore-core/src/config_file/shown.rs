@@ -8,14 +8,14 @@ use super::ConfigFileError;
 use super::tables::{
     BackupTable, ConverterTable, DestinationTable, DurabilityName, File, LifetimesTable,
     LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable, ProviderTable, ScrubTable,
-    SecretTable, SigningTable, SyncTable, VariantsTable,
+    SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
     BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, Limits,
-    MetadataPlace, PostgresConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig,
-    VariantConfig,
+    MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, StoreConfig,
+    SyncConfig, VariantConfig,
 };
 use crate::domain::file::status::Location;
 use crate::domain::file::variant::{Fit, VariantSize};
@@ -67,6 +67,7 @@ impl From<&StoreConfig> for File {
             quota_files: config.quota_files,
             reserve_bytes: Some(ByteCount::new(config.reserve_bytes)),
             limits: Some(LimitsTable::from(&config.limits)),
+            uploads: Some(UploadsTable::from(config.uploads)),
             lifetimes: Some(LifetimesTable::from(config)),
             variants: Some(VariantsTable::from(&config.variants)),
             sync: Some(SyncTable::from(config.sync)),
@@ -112,6 +113,20 @@ impl From<&Limits> for LimitsTable {
             blob_cache_bytes: Some(ByteCount::new(limits.blob_cache_bytes)),
             open_files: Some(limits.open_files),
             write_through_secs: secs(limits.write_through),
+        }
+    }
+}
+
+impl From<ResumableConfig> for UploadsTable {
+    fn from(uploads: ResumableConfig) -> Self {
+        Self {
+            max_size: Some(ByteCount::new(uploads.max_size)),
+            lifetime_secs: secs(uploads.lifetime),
+            max_age_secs: secs(uploads.max_age),
+            max_open: Some(uploads.max_open),
+            max_bytes: Some(ByteCount::new(uploads.max_bytes)),
+            max_open_per_organization: Some(uploads.max_open_per_organization),
+            max_bytes_per_organization: Some(ByteCount::new(uploads.max_bytes_per_organization)),
         }
     }
 }
@@ -331,6 +346,10 @@ mod tests {
             backend = "house"
             [limits]
             max_file_size = 5
+            [uploads]
+            max_size = "5GiB"
+            lifetime_secs = "2h"
+            max_open = 3
             [scrub]
             deep = false
             bytes_per_second = 0

@@ -52,6 +52,7 @@ tables! {
         quota_files: u64,
         reserve_bytes: ByteCount,
         limits: LimitsTable,
+        uploads: UploadsTable,
         lifetimes: LifetimesTable,
         variants: VariantsTable,
         sync: SyncTable,
@@ -103,6 +104,16 @@ tables! {
         blob_cache_bytes: ByteCount,
         open_files: usize,
         write_through_secs: Seconds,
+    }
+    /// The table `[uploads]`: resumable uploads.
+    UploadsTable "[uploads]" {
+        max_size: ByteCount,
+        lifetime_secs: Seconds,
+        max_age_secs: Seconds,
+        max_open: u64,
+        max_bytes: ByteCount,
+        max_open_per_organization: u64,
+        max_bytes_per_organization: ByteCount,
     }
     /// The table `[lifetimes]`.
     LifetimesTable "[lifetimes]" {

@@ -131,6 +131,8 @@ pub struct StoreConfig {
     pub reserve_bytes: u64,
     /// Limits for sizes and counts.
     pub limits: Limits,
+    /// Settings of resumable uploads.
+    pub uploads: ResumableConfig,
     /// Scrub settings.
     pub scrub: ScrubConfig,
     /// Signed URL settings.
@@ -162,6 +164,7 @@ impl Default for StoreConfig {
             receipt_retention: Duration::from_hours(90 * 24),
             reserve_bytes: 8 << 20,
             limits: Limits::default(),
+            uploads: ResumableConfig::default(),
             signing: SigningConfig::default(),
             backup_destinations: Vec::new(),
             variants: VariantConfig::default(),
@@ -280,6 +283,41 @@ impl Default for Limits {
             blob_cache_bytes: 32 << 20,
             open_files: 256,
             write_through: Duration::from_mins(1),
+        }
+    }
+}
+
+/// Settings of resumable uploads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResumableConfig {
+    /// Maximum file size, in bytes (default 16 GiB).
+    pub max_size: u64,
+    /// Time after the last received byte, or after the creation, in which an upload can continue (default 24
+    /// hours). An ended upload stays visible for the same time.
+    pub lifetime: Duration,
+    /// Maximum time from the creation of an upload to its end (default 7 days).
+    pub max_age: Duration,
+    /// Maximum number of open uploads (default 10,000).
+    pub max_open: u64,
+    /// Maximum size of all open uploads, in bytes: announced or received (default 256 GiB).
+    pub max_bytes: u64,
+    /// Maximum number of open uploads for each organization (default 1,000).
+    pub max_open_per_organization: u64,
+    /// Maximum size of the open uploads of an organization, in bytes (default 64 GiB).
+    pub max_bytes_per_organization: u64,
+}
+
+impl Default for ResumableConfig {
+    fn default() -> Self {
+        Self {
+            max_size: 16 << 30,
+            lifetime: Duration::from_hours(24),
+            max_age: Duration::from_hours(7 * 24),
+            max_open: 10_000,
+            max_bytes: 256 << 30,
+            max_open_per_organization: 1_000,
+            max_bytes_per_organization: 64 << 30,
         }
     }
 }

@@ -56,7 +56,7 @@ macro_rules! kinds {
             /// Returns the HTTP status of a reply with this failure: 4xx if the caller can do something about
             /// it, 5xx if the store is at fault.
             pub const fn http_status(self) -> StatusCode {
-                match self { $(ErrorKind::$name => StatusCode::$status,)* }
+                match self { $(ErrorKind::$name => kinds!(@status $status),)* }
             }
 
             /// Tells whether the same call can succeed later.
@@ -70,7 +70,15 @@ macro_rules! kinds {
     };
     (@ retry) => { true };
     (@ final) => { false };
+    (@status CHECKSUM_MISMATCH) => { CHECKSUM_MISMATCH };
+    (@status $status:ident) => { StatusCode::$status };
 }
+
+/// The status of a wrong checksum in the tus protocol, for which HTTP has no name.
+const CHECKSUM_MISMATCH: StatusCode = match StatusCode::from_u16(460) {
+    Ok(status) => status,
+    Err(_) => StatusCode::BAD_REQUEST,
+};
 
 kinds! {
     /// A field, parameter or header has an invalid value. See `details.field`.
@@ -130,6 +138,25 @@ kinds! {
     ConversionFailed => "conversion_failed", UNPROCESSABLE_ENTITY, final,
     /// The image exceeds the limits of pixels or memory.
     ImageTooLarge => "image_too_large", UNPROCESSABLE_ENTITY, final,
+    /// The offset of the request is not the offset of the resumable upload. See `offset` in the details.
+    UploadOffsetMismatch => "upload_offset_mismatch", CONFLICT, final,
+    /// The request names another length of the resumable upload than an earlier request, or fewer
+    /// bytes than were received.
+    UploadLengthInconsistent => "upload_length_inconsistent", BAD_REQUEST, final,
+    /// The request has more bytes than the announced length of the resumable upload.
+    UploadLengthExceeded => "upload_length_exceeded", PAYLOAD_TOO_LARGE, final,
+    /// A newer request for the same resumable upload ended this request.
+    UploadSuperseded => "upload_superseded", BAD_REQUEST, final,
+    /// The resumable upload takes its bytes from other uploads, and not from a request.
+    UploadFinal => "upload_final", FORBIDDEN, final,
+    /// The resumable upload has failed or expired, or its file was deleted.
+    UploadGone => "upload_gone", GONE, final,
+    /// The client stopped sending bytes of a resumable upload. The received bytes are kept.
+    UploadStalled => "upload_stalled", SERVICE_UNAVAILABLE, retry,
+    /// Too many resumable uploads are open, or they hold too many bytes.
+    TooManyUploads => "too_many_uploads", SERVICE_UNAVAILABLE, retry,
+    /// The bytes of the request do not match its checksum.
+    ChecksumMismatch => "checksum_mismatch", CHECKSUM_MISMATCH, final,
     /// A queue or budget is full. Try again later.
     Busy => "busy", SERVICE_UNAVAILABLE, retry,
     /// The database did not answer to a change. The change may or may not be stored.
@@ -166,6 +193,8 @@ pub struct Details {
     pub to: Option<String>,
     /// Seconds to wait before a retry.
     pub retry_after_secs: Option<u64>,
+    /// Offset at which a resumable upload continues.
+    pub offset: Option<u64>,
 }
 
 /// An error of the store. You can show `Display` to callers. `source` is only for logs. Cheap to
@@ -269,6 +298,13 @@ impl Error {
     #[must_use]
     pub fn with_retry_after_secs(mut self, secs: u64) -> Self {
         self.details.retry_after_secs = Some(secs);
+        self
+    }
+
+    /// Names the offset at which a resumable upload continues.
+    #[must_use]
+    pub fn with_offset(mut self, offset: u64) -> Self {
+        self.details.offset = Some(offset);
         self
     }
 

@@ -78,6 +78,28 @@ impl FromStr for BlobId {
     }
 }
 
+/// The id of a resumable upload. Not a secret: a request needs the token as well.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UploadId(Ulid);
+
+impl UploadId {
+    /// Creates a new id for the time `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for UploadId {
+    type Err = Error;
+
+    /// Accepts an upper-case ULID of 26 characters.
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| {
+            Error::invalid("upload_id", "an upload's id is an upper-case ULID of 26 characters")
+        })
+    }
+}
+
 /// A store id, in the data directory and in its blobs at providers. Created once, with the
 /// database.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -187,7 +209,7 @@ macro_rules! ulid_text {
         }
     )*};
 }
-ulid_text!(FileId, BlobId, StoreId, KeyId, SnapshotId, DestinationId);
+ulid_text!(FileId, BlobId, UploadId, StoreId, KeyId, SnapshotId, DestinationId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
     Ulid::from_parts(u64::try_from(now.as_millis()).unwrap_or(0), tasks::random_part())

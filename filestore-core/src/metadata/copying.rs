@@ -2,7 +2,7 @@
 //!
 //! # Not copied
 //! Totals, because triggers compute them. Holds, because they end with their process. Commit marks, servers,
-//! and the running work of servers.
+//! and the running work of servers. Resumable uploads, because a copy ends them.
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,7 @@
 //! [`OutcomeUnknown`]: crate::domain::error::ErrorKind::OutcomeUnknown
 
 mod types;
+mod resumable;
 mod groups;
 mod servers;
 mod inspection;
@@ -34,11 +35,14 @@ pub mod contract;
 
 pub use groups::{
     Backlog, Bindings, Dropped, Erasures, Files, Holdings, Holds, Idempotency, Intents, Keys,
-    Leases, Listing, Organizations, Purges, Receipts, Signing, Syncs, Upkeep,
+    Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
     PurgeClaimed, Referrer, Referrers, Runs, Total, Totals, Walk, WalkedFile, WalkedFiles,
+};
+pub use resumable::{
+    FinishUpload, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
 };
 pub use servers::{Company, SecretsVersion, Servers, ShownWork};
 pub use types::{
@@ -58,6 +62,7 @@ use crate::tasks;
 /// | [`Listing`] | listings by filter, page by page |
 /// | [`Organizations`] | organizations and sub-systems, with their totals |
 /// | [`Idempotency`] | remembered replies |
+/// | [`Resumables`] | resumable uploads |
 /// | [`Bindings`] | look-up, creation, change |
 /// | [`Keys`] | reading all, creation, change, uses |
 /// | [`Signing`] | secrets that sign URLs, completed signed uploads |
@@ -81,6 +86,7 @@ pub trait Metadata:
     + Listing
     + Organizations
     + Idempotency
+    + Resumables
     + Bindings
     + Keys
     + Signing
@@ -104,6 +110,13 @@ pub trait Metadata:
 }
 
 impl dyn Metadata + '_ {
+    /// Returns the name of this server, as the owner of what is on its disk; empty if it has the database for
+    /// itself. A restart keeps it.
+    pub fn server_name(&self) -> String {
+        let name = self.servers().map(Servers::run_name).unwrap_or_default();
+        name.split('.').next().unwrap_or_default().to_owned()
+    }
+
     /// Returns whether other processes can work on the store at the same time.
     pub fn company(&self) -> Company {
         self.servers().map_or(Company::Alone, Servers::company)

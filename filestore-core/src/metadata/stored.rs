@@ -12,10 +12,13 @@ use crate::domain::access::scope::Scope;
 use crate::domain::file::custom_metadata::CustomMetadata;
 use crate::domain::file::lifecycle::FileState;
 use crate::domain::file::record::{Blob, Deletion, Dimensions, FileRecord, Thumbhash};
+use crate::domain::file::resumable::UploadFailure;
 use crate::domain::id::{FileId, OrganizationId, Sha256};
 use crate::domain::provider::ProviderCode;
+use crate::domain::report::erasure::Era;
 use crate::domain::report::fsck::FindingKind;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::resumable::UploadRow;
 
 /// The reason why a stored value is invalid.
 pub(super) type Source = Box<dyn StdError + Send + Sync>;
@@ -71,6 +74,71 @@ pub(super) struct RecordRow<'r> {
     pub(super) deleted_at: Option<i64>,
     pub(super) sync_attempts: i64,
     pub(super) sync_error: Option<&'r str>,
+}
+
+/// The columns of a resumable upload's row, in the order of the values that an engine reads and binds.
+macro_rules! upload_columns {
+    () => {
+        "upload_id, organization_id, server, blob_id, stage, era, epoch, offset_bytes, length_bytes, \
+         held_bytes, digest, head, terms, idempotency, file_id, failure_code, failure_message, created_at, \
+         updated_at, expires_at"
+    };
+}
+pub(super) use upload_columns;
+
+/// The values of a resumable upload's row, as the database has them.
+pub(super) struct RawUpload<'r> {
+    pub(super) upload_id: &'r str,
+    pub(super) organization_id: &'r str,
+    pub(super) server: &'r str,
+    pub(super) blob_id: &'r str,
+    pub(super) stage: &'r str,
+    pub(super) era: i64,
+    pub(super) epoch: i64,
+    pub(super) offset: i64,
+    pub(super) length: Option<i64>,
+    pub(super) held_bytes: i64,
+    pub(super) digest: &'r [u8],
+    pub(super) head: &'r [u8],
+    pub(super) terms: &'r str,
+    pub(super) idempotency: Option<&'r str>,
+    pub(super) file_id: Option<&'r str>,
+    pub(super) failure_code: Option<&'r str>,
+    pub(super) failure_message: Option<&'r str>,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+    pub(super) expires_at: i64,
+}
+
+impl RawUpload<'_> {
+    /// Checks the values and makes the row of them.
+    pub(super) fn row(self) -> Result<UploadRow, Source> {
+        let failure = self.failure_code.zip(self.failure_message);
+        Ok(UploadRow {
+            upload_id: self.upload_id.parse()?,
+            organization: self.organization_id.parse()?,
+            server: self.server.to_owned(),
+            blob_id: self.blob_id.parse()?,
+            stage: self.stage.parse()?,
+            era: Era::from_number(self.era),
+            epoch: u64::try_from(self.epoch)?,
+            offset: u64::try_from(self.offset)?,
+            length: self.length.map(u64::try_from).transpose()?,
+            held_bytes: u64::try_from(self.held_bytes)?,
+            digest: self.digest.to_vec(),
+            head: self.head.to_vec(),
+            terms: self.terms.to_owned(),
+            idempotency: self.idempotency.map(str::to_owned),
+            file_id: self.file_id.map(str::parse).transpose()?,
+            failure: failure.map(|(code, message)| UploadFailure {
+                code: code.to_owned(),
+                message: message.to_owned(),
+            }),
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            expires_at: Timestamp::from_millis(self.expires_at),
+        })
+    }
 }
 
 impl RecordRow<'_> {

@@ -18,6 +18,8 @@ use crate::domain::report::erasure::Era;
 use crate::domain::report::receipt::{Content, DeletedBy, RemovedBlob};
 use crate::domain::time::clock::Timestamp;
 
+use super::resumable::FinishUpload;
+
 /// The state from which a change was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
@@ -80,6 +82,8 @@ pub struct InsertFiles {
     pub permit: Option<UploadPermit>,
     /// The era in which the work for these files began.
     pub era: Era,
+    /// The resumable upload that brought the file, which ends with the insert.
+    pub upload: Option<FinishUpload>,
 }
 
 /// The result of an insert.
@@ -100,6 +104,8 @@ pub enum Inserted {
     PermitSpent,
     /// The organization was erased after the work began. Nothing was inserted.
     Erased,
+    /// The resumable upload is over, or another request has it; nothing was inserted.
+    UploadLost,
 }
 
 /// A secret that signs URLs.
@@ -208,6 +214,8 @@ pub struct UpdateFile {
     pub deleted_by: Option<DeletedBy>,
     /// The part of `next` to write.
     pub writes: Writes,
+    /// As in [`InsertFiles::upload`].
+    pub upload: Option<FinishUpload>,
 }
 
 impl UpdateFile {
@@ -238,6 +246,8 @@ pub enum Updated {
     PlacementStale,
     /// The organization would exceed its quota.
     OverQuota,
+    /// As [`Inserted::UploadLost`].
+    UploadLost,
 }
 
 /// The result of creating or changing a binding.

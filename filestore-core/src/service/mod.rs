@@ -88,6 +88,13 @@ pub use request::{
 };
 pub use uploads::claims::{ReplacementClaims, UploadClaims};
 pub use uploads::idempotency::IdempotencyKey;
+pub use uploads::resumable::ResumableUploads;
+pub use uploads::resumable::permit::ResumablePermit;
+pub use uploads::resumable::request::{
+    Append, BodyCheck, CreatedUpload, Ends, NewResumable, Recheck, ResumableTarget,
+    ResumableUpload, UploadAddress,
+};
+pub(crate) use uploads::resumable::{clear_ended, upkeep_of_uploads};
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 
@@ -140,6 +147,7 @@ impl Health {
 /// |---|---|
 /// | files: read, list, change, delete, pictures | [`scoped`](Self::scoped) |
 /// | uploads in steps | [`uploads`](Self::uploads); [`upload`](Self::upload) does all steps |
+/// | uploads that go on after a restart | [`resumable`](Self::resumable) |
 /// | URLs that work without a key | [`signing`](Self::signing) |
 /// | providers of new files | [`bindings`](Self::bindings) |
 /// | API keys | [`keys`](Self::keys) |

@@ -41,8 +41,8 @@ pub use cloud::{SimulatedProviders, Weather};
 pub use data_dir::DataDir;
 pub use identity::Markers;
 pub use local::{
-    BlobDigest, BlobWalk, DigestStep, LocalBlob, LocalOptions, LocalStore, SendFile, StagedBlob,
-    StagedWalk, StagingWriter, WalkedName, WalkedPage,
+    BlobDigest, BlobWalk, DigestState, DigestStep, LocalBlob, LocalOptions, LocalStore, SendFile,
+    StagedBlob, StagedPoint, StagedWalk, StagingWriter, WalkedName, WalkedPage,
 };
 pub(crate) use local::{StagedLedger, StagedLimits, Uploader};
 pub use registry::ProviderRegistry;

@@ -61,6 +61,18 @@ steps! {
     StagedBlockWritten,
     /// A staged file is synced.
     StagedFileSynced,
+    /// A staged file of a resumable upload lost the bytes past its offset.
+    StagedFileCut,
+    /// A staged file of a resumable upload is synced, and no offset was told.
+    CheckpointSynced,
+    /// A resumable upload is stored and has no file.
+    ResumableBegun,
+    /// A resumable upload has another offset, and no client knows.
+    OffsetKept,
+    /// All bytes of a resumable upload are durable, and its commit was not begun.
+    ResumableCompleting,
+    /// A resumable upload has failed, has expired or was cancelled, and its bytes are there.
+    ResumableEnded,
     /// The staging directory is synced.
     StagingSynced,
     /// A transaction is complete and not yet committed.

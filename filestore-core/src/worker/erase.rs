@@ -36,6 +36,7 @@ use crate::domain::report::receipt::DeletedBy;
 use crate::domain::report::{PurgeOptions, PurgeWhen};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::Company;
+use crate::service::clear_ended;
 use crate::storage::Cloud;
 use crate::storage::stores::Holder;
 
@@ -269,6 +270,7 @@ impl<'a> Erasure<'a> {
 
     /// Removes the organization's data in the database, except files.
     async fn forget(&mut self) -> Result<()> {
+        clear_ended(self.store).await?;
         let metadata = &self.store.inner().metadata;
         let forgotten = metadata.forget_organization(self.organization).await?;
         self.removed.bindings += forgotten.bindings;

@@ -6,7 +6,7 @@ use crate::domain::error::Result;
 use crate::domain::report::PurgeOptions;
 use crate::domain::report::load::Load;
 use crate::domain::report::overview::{Overview, ProviderStatus};
-use crate::service::work::overview::{disk_space, faults, provider_states, unfinished};
+use crate::service::work::overview::{disk_space, faults, provider_states, resumable, unfinished};
 
 /// Lists all providers with their health and their waiting work.
 pub(crate) async fn providers(store: &FileStore) -> Result<Vec<ProviderStatus>> {
@@ -23,6 +23,7 @@ pub(crate) async fn load(store: &FileStore) -> Load {
         opened_at: store.inner().opened_at,
         disk: disk_space(store).await,
         unfinished: unfinished(store),
+        resumable: resumable(store).await,
         writes: store.inner().metadata.queued_writes(),
         variants: store.inner().pictures.engine.load(),
         copied_files,

@@ -55,6 +55,8 @@ enum Body {
     },
     /// A JSON merge patch, which may come as plain JSON.
     MergePatch(Value),
+    /// Bytes of a resumable upload.
+    Bytes,
 }
 
 struct Reply {
@@ -154,6 +156,11 @@ impl Operation {
     /// Takes a JSON merge patch (RFC 7396).
     pub(crate) fn merge_patch(self, schema: Value) -> Self {
         self.with_body(Body::MergePatch(schema))
+    }
+
+    /// Takes bytes of a resumable upload.
+    pub(crate) fn bytes(self) -> Self {
+        self.with_body(Body::Bytes)
     }
 
     fn with_body(mut self, body: Body) -> Self {
@@ -302,6 +309,16 @@ impl Body {
             }
             Self::Json { schema, required } => {
                 json!({ "required": required, "content": json_of(schema(schemas)) })
+            }
+            Self::Bytes => {
+                let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+                json!({
+                    "required": false,
+                    "content": {
+                        "application/offset+octet-stream": bytes,
+                        "application/partial-upload": bytes,
+                    },
+                })
             }
             Self::MergePatch(schema) => {
                 let media = json!({ "schema": schema });

@@ -62,6 +62,7 @@ fn parameters() -> Value {
 
     json!({
         "FileId": in_path("file_id", "File id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
+        "Upload": in_path("upload", "Id and token of the upload, from the `Location` of its creation. A secret.", json!({ "type": "string" })),
         "Width": in_path("width", "Size of the variant, in pixels.", size.clone()),
         "Height": in_path("height", "The same number as `width`, because variants are square.", size),
         "OrganizationId": in_path("organization_id", "Organization id, as in the field `organization_id` of a file.", organization_id()),

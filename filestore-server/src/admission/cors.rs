@@ -19,7 +19,8 @@ use thiserror::Error;
 use crate::http::host::is_loopback;
 
 /// The methods of the API.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
+const METHODS: HeaderValue =
+    HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
 /// The request headers that every allowed origin can send, beside those that need no permission. A comment
 /// gives the reason for the rows below it. The API ignores most of these headers, but a browser does not send
@@ -28,11 +29,13 @@ const REQUEST_HEADERS: &[&[&str]] = &[
     // The API reads these.
     &["Accept", "Authorization", "Content-Type", "Idempotency-Key", "Range", "If-Range"],
     &["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"],
-    // Upload protocols: tus 1.0, the IETF draft on resumable uploads, FilePond's chunks.
+    // The API reads these for resumable uploads: tus 1.0, and the drafts of the IETF.
     &["Tus-Resumable", "Upload-Length", "Upload-Offset", "Upload-Metadata", "Upload-Defer-Length"],
-    &["Upload-Concat", "Upload-Checksum", "Upload-Complete", "Upload-Incomplete", "Upload-Name"],
+    &["Upload-Concat", "Upload-Checksum", "Upload-Complete", "Upload-Incomplete"],
     &["Upload-Draft-Interop-Version", "X-HTTP-Method-Override", "Content-Disposition"],
     &["Content-Digest", "Repr-Digest", "Want-Repr-Digest", "Incremental"],
+    // FilePond adds this to its chunks.
+    &["Upload-Name"],
     // Dropzone, FineUploader, antd's Upload and jQuery add these to every upload.
     &["Cache-Control", "Pragma", "X-Requested-With", "X-Mime-Type", "X-File-Name"],
     // Frameworks protect forms with these. The API has no cookies, and so no need of them.
@@ -48,7 +51,10 @@ const REQUEST_HEADERS: &[&[&str]] = &[
 /// The reply headers that scripts can read, except headers without need of permission.
 const REPLY_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept-Patch, Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Location, RateLimit, \
-     RateLimit-Policy, Repr-Digest, Retry-After, WWW-Authenticate, X-Request-Id",
+     RateLimit-Policy, Repr-Digest, Retry-After, WWW-Authenticate, X-Request-Id, File-Id, Upload-Offset, \
+     Upload-Length, Upload-Expires, Upload-Metadata, Upload-Defer-Length, Upload-Concat, Upload-Complete, \
+     Upload-Incomplete, Upload-Limit, Upload-Draft-Interop-Version, Tus-Resumable, Tus-Version, Tus-Extension, \
+     Tus-Max-Size, Tus-Checksum-Algorithm",
 );
 
 /// The origins with scripts that can use the API.

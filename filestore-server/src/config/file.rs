@@ -66,6 +66,7 @@ tables! {
         ..quota_files,
         ..reserve_bytes,
         ..limits,
+        ..uploads,
         ..lifetimes,
         ..variants,
         ..sync,

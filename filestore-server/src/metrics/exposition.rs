@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use filestore_core::admin::{
     BreakerState, DiskSpace, FsckSummary, LastBackup, Load, ProviderStatus, PurgeReport,
-    VariantLoad, Waiting,
+    ResumableLoad, VariantLoad, Waiting,
 };
 use filestore_core::{Timestamp, Usage};
 
@@ -71,6 +71,8 @@ pub(super) fn store(text: &mut Text, load: &Load) {
         staged.max_files,
     );
 
+    resumable(text, &load.resumable);
+
     text.gauge(
         "filestore_database_writes_waiting",
         "Changes that wait for the database.",
@@ -98,6 +100,34 @@ pub(super) fn store(text: &mut Text, load: &Load) {
         "Bytes that were read for such copies.",
         load.copied_bytes,
     );
+}
+
+/// Writes the resumable uploads. The open ones are left out while the database does not answer.
+fn resumable(text: &mut Text, load: &ResumableLoad) {
+    if let (Some(open), Some(bytes)) = (load.open, load.open_bytes) {
+        text.gauge("filestore_resumable_uploads_open", "Resumable uploads that are open.", open);
+        text.gauge(
+            "filestore_resumable_uploads_open_bytes",
+            "Bytes that open resumable uploads hold: announced or received.",
+            bytes,
+        );
+    }
+    text.gauge(
+        "filestore_resumable_uploads_receiving",
+        "Resumable uploads that receive bytes from a request now.",
+        load.transfers,
+    );
+    let ends = [
+        ("finished", load.finished),
+        ("failed", load.failed),
+        ("expired", load.expired),
+        ("cancelled", load.cancelled),
+    ];
+    let mut ended =
+        text.counters("filestore_resumable_uploads_ended", "Resumable uploads that have ended.");
+    for (end, count) in ends {
+        ended.sample(&[("end", end)], count);
+    }
 }
 
 fn disk_space(text: &mut Text, disk: &DiskSpace) {

@@ -4,7 +4,7 @@
 //! Python's email package and others send an encoded word, question marks or Latin-1 in `filename`, and the
 //! exact name in `filename*` (RFC 8187) or nowhere.
 
-use filestore_core::web::media::Param;
+use filestore_core::web::media::{Param, is_token_byte};
 use filestore_core::{Error, Result};
 use percent_encoding::percent_decode;
 
@@ -27,6 +27,16 @@ pub(super) fn file_name(params: &[Param]) -> Result<Option<String>> {
         }
         (Some(plain), _) => read_plain(plain).map(Some),
     }
+}
+
+/// Reads the file name in the Content-Disposition of a whole body (RFC 6266), in which `filename*` has priority.
+/// `None` if there is no name, or none that can be read.
+pub(crate) fn file_name_of(disposition: &str) -> Option<String> {
+    let (_, rest) = disposition.split_once(';')?;
+    let params = params::parse(format!(";{rest}").as_bytes(), is_token_byte).ok()?;
+    let exact = exact_value(&params).and_then(|(_, text)| text);
+    let plain = || params::find(&params, "filename").map(|param| read_plain(param.value.clone()));
+    exact.or_else(|| plain()?.ok())
 }
 
 fn read_plain(plain: Vec<u8>) -> Result<String> {
@@ -169,13 +179,24 @@ fn lost(text: &str) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use filestore_core::Disposition;
-    use filestore_core::web::media::is_token_byte;
     use proptest::prelude::*;
 
     use super::*;
 
     fn read(text: &[u8]) -> Result<Option<String>> {
         file_name(&params::parse(text, is_token_byte).unwrap())
+    }
+
+    #[test]
+    fn the_name_of_a_whole_body_is_the_extended_one_if_there_is_one() {
+        for (disposition, name) in [
+            ("inline; filename=\"a.txt\"", Some("a.txt")),
+            ("inline; filename=\"a.txt\"; filename*=UTF-8''gr%C3%BC%C3%9Fe.txt", Some("grüße.txt")),
+            ("inline", None),
+            ("inline; filename", None),
+        ] {
+            assert_eq!(file_name_of(disposition).as_deref(), name, "{disposition}");
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod reader;
 mod tests;
 
 pub use boundary::{Boundary, BoundaryError, boundary_of};
+pub(crate) use file_name::file_name_of;
 pub use header::PartHeader;
 pub use parser::{Event, Limits, Parser};
 pub use reader::{MultipartReader, Part};

@@ -209,7 +209,8 @@ impl Failure {
     fn problem(&self, id: &RequestId, status: StatusCode) -> Problem {
         let details = self.details();
         let mut problem = Problem::new(self.kind().code(), status.as_u16(), id.to_string());
-        status.canonical_reason().unwrap_or_default().clone_into(&mut problem.title);
+        // Only the 460 of tus is not registered.
+        status.canonical_reason().unwrap_or("Checksum Mismatch").clone_into(&mut problem.title);
         problem.detail = self.detail().into_owned();
         problem.field = details.field;
         problem.item = details.item;

@@ -20,8 +20,9 @@
 
 use std::sync::Arc;
 
-use filestore_core::ErrorKind;
 use filestore_core::keys::{ApiKey, KeyScope, Recency};
+use filestore_core::uploads::UploadAddress;
+use filestore_core::{ErrorKind, Scope};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -30,8 +31,11 @@ use crate::config::Auth;
 use crate::error::{Error, Refusal, RefusalKind, Result};
 use crate::listen::Peer;
 use crate::reply::Failure;
-use crate::route_table::Need;
+use crate::route_table::{Need, Route};
 use crate::state::App;
+
+/// The way to show a key, as errors explain it.
+const FORM: &str = "show a key in one header: Authorization: Bearer <key>";
 
 /// Admits a request, or refuses it. The call names the caller even after a refusal, for the audit log.
 pub(crate) fn admit(call: &mut Call) -> Result<(), Failure> {
@@ -41,6 +45,11 @@ pub(crate) fn admit(call: &mut Call) -> Result<(), Failure> {
     }
     let need = call.route.map(|route| route.need);
     if need == Some(Need::Nothing) {
+        return Ok(());
+    }
+    if call.route.is_some_and(Route::has_address) && !call.headers.contains_key(AUTHORIZATION) {
+        // The address can be a right of its own. The handler asks the store.
+        call.caller = Caller::nobody();
         return Ok(());
     }
 
@@ -54,6 +63,20 @@ pub(crate) fn admit(call: &mut Call) -> Result<(), Failure> {
 }
 
 impl Call {
+    /// Returns the organizations with resumable uploads that the request can continue at `address`. The address alone
+    /// is enough if a signed URL created the upload. Otherwise, a request without a key gets `Unauthorized`, also
+    /// for an unknown upload.
+    pub(crate) async fn reach_of(&self, address: Option<&UploadAddress>) -> Result<Scope> {
+        if !self.caller.is_nobody() {
+            return Ok((*self.caller.scope).clone());
+        }
+        let Some(address) = address else { return Err(unauthorized(FORM)) };
+        match self.store().resumable().scope_of_address(address).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(unauthorized(FORM)),
+            outcome => Ok(outcome?),
+        }
+    }
+
     /// Checks that the request's right still holds, and returns the organizations that it reaches now. Call
     /// it immediately before the commit of data that took time to arrive, and compare the written
     /// organization with the result. The answer comes from memory, unless memory is older than one second and
@@ -98,7 +121,6 @@ pub(crate) fn is_closed(app: &App) -> bool {
 /// Returns the key in the request (RFC 6750 section 2.1). Keys in forms and queries are not accepted, because
 /// both are logged.
 fn bearer(headers: &HeaderMap) -> Result<&[u8]> {
-    const FORM: &str = "show a key in one header: Authorization: Bearer <key>";
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err(unauthorized(FORM));

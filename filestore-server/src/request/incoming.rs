@@ -35,7 +35,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> Option<&str> {
 
 /// Refuses a body with a content coding, because this server decodes none. A coded body would look malformed,
 /// or would be stored in coded form.
-pub(super) fn refuse_coding(headers: &HeaderMap) -> Result<(), Failure> {
+pub(crate) fn refuse_coding(headers: &HeaderMap) -> Result<(), Failure> {
     let mut codings = headers.get_all(CONTENT_ENCODING).iter();
     let plain = codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
     if plain { Ok(()) } else { Err(Failure::UnsupportedCoding) }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use crate::route_table::Route;
+use crate::route_table::{self, Route};
 
 /// The maximum bytes of a path in an audit line.
 const PATH_BYTES: usize = 256;
@@ -24,7 +24,7 @@ impl Notes {
     /// Begins the notes of a request. `None` if its route writes no audit line.
     pub(crate) fn of(route: Option<&Route>, path: &str) -> Option<Self> {
         route.filter(|route| route.is_audited()).map(|_| Self {
-            path: cut(path).to_owned(),
+            path: cut(route_table::shown(path)).to_owned(),
             body: OnceLock::new(),
             report: Mutex::default(),
         })

@@ -4,7 +4,7 @@
 //! uploads of a file can be signed. On other routes, `sig` is an unknown parameter.
 //!
 //! # How a signed request is handled
-//! Three routes support signed URLs. For them, `service/access/signing.rs` of the core checks if one of its
+//! Four routes support signed URLs. For them, `service/access/signing.rs` of the core checks if one of its
 //! secrets created this signature for the method, path and query as sent. The request then has only the right
 //! of the URL. If a caller with a key created the URL, the URL names this key (`key`), and reaches no more
 //! than the key reaches now. An upload uses a permit (`used_permits`) in the transaction that inserts the
@@ -25,6 +25,9 @@ use crate::state::App;
 /// The parameters of a signed upload.
 const TERMS: [&str; 7] =
     ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "nonce", "era"];
+
+/// The parameters of every signature.
+const SIGNATURE: [&str; 4] = ["exp", "kid", "key", "sig"];
 
 /// The right to one request.
 #[derive(Debug)]
@@ -112,12 +115,17 @@ fn signed_method(route: &Route) -> Option<SignedMethod> {
         (&Method::GET, "/files/{file_id}" | "/files/{file_id}/{width}/{height}") => {
             Some(SignedMethod::Get)
         }
-        (&Method::POST, "/files/upload") => Some(SignedMethod::Post),
+        (&Method::POST, "/files/upload" | "/uploads") => Some(SignedMethod::Post),
         _ => None,
     }
 }
 
 impl UploadTerms {
+    /// Returns true if a query parameter of a signed upload is a term or belongs to the signature.
+    pub(crate) fn has_parameter(name: &str) -> bool {
+        TERMS.contains(&name) || SIGNATURE.contains(&name)
+    }
+
     /// Parses the terms from a query with a verified signature. An application that signs its own URLs may
     /// have omitted required terms: `SignatureInvalid`.
     fn parse(query: &str, expires_at: Timestamp) -> Result<Self> {
@@ -153,8 +161,12 @@ mod tests {
         let signed = ROUTES.iter().filter(|route| signed_method(route).is_some());
         let shown: Vec<_> =
             signed.map(|route| format!("{} {}", route.method, route.template)).collect();
-        let expected =
-            ["GET /files/{file_id}/{width}/{height}", "GET /files/{file_id}", "POST /files/upload"];
+        let expected = [
+            "GET /files/{file_id}/{width}/{height}",
+            "GET /files/{file_id}",
+            "POST /files/upload",
+            "POST /uploads",
+        ];
         assert_eq!(shown, expected);
     }
 

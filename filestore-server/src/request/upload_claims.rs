@@ -35,7 +35,8 @@ impl Call {
         self.content_length().unwrap_or(0).saturating_sub(OVERHEAD_BYTES * items as u64)
     }
 
-    fn idempotency_key(&self) -> Result<Option<IdempotencyKey>> {
+    /// Reads the idempotency key of the request, scoped to its caller.
+    pub(crate) fn idempotency_key(&self) -> Result<Option<IdempotencyKey>> {
         let mut values = self.headers.get_all("idempotency-key").iter();
         let Some(value) = values.next() else { return Ok(None) };
 

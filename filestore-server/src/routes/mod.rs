@@ -27,6 +27,7 @@ mod path;
 mod files;
 mod bindings;
 mod sheets;
+mod uploads;
 mod organizations;
 mod providers;
 mod health;
@@ -91,6 +92,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         providers::routes(),
         bindings::routes(),
         sheets::routes(),
+        uploads::routes(),
         organizations::routes(),
         me::routes(),
         description::routes(),

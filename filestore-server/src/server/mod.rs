@@ -156,6 +156,7 @@ impl Server {
         // Their clients receive the report before the grace period is over.
         self.store.admin().migrate_stop_all();
         self.store.admin().fsck_stop_here();
+        self.store.resumable().stop();
 
         for task in self.accepting {
             match task.await {

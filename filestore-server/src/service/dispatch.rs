@@ -387,7 +387,7 @@ impl LogEntry {
     /// Records a request. `None` while the access log is off.
     fn of(parts: &Parts) -> Option<Self> {
         tracing::enabled!(target: "filestore_server::access", Level::DEBUG)
-            .then(|| Self { path: parts.uri.path().to_owned() })
+            .then(|| Self { path: route_table::shown(parts.uri.path()).to_owned() })
     }
 
     /// Writes the entry without the query, because the query of a signed URL would give its rights to readers

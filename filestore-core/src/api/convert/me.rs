@@ -44,6 +44,7 @@ impl From<&StoreConfig> for MeLimits {
             max_file_size: limits.max_file_size,
             max_batch_items: limits.max_batch_items as u64,
             max_batch_size: limits.max_batch_size,
+            max_resumable_size: config.uploads.max_size,
             max_ids: MAX_DELETED_AT_ONCE as u64,
             temp_ttl_secs: config.temp_ttl.as_secs(),
             purge_grace_secs: config.purge_grace.as_secs(),
@@ -59,6 +60,6 @@ impl From<&VariantConfig> for MeFeatures {
         let mut converted_types: Vec<String> = types.collect();
         converted_types.sort_unstable();
         converted_types.dedup();
-        Self { animated: variants.animated, converted_types }
+        Self { animated: variants.animated, converted_types, resumable: true }
     }
 }

@@ -50,6 +50,7 @@ impl TryFrom<&api::SignUploadRequest> for SignUpload {
         sign.max_size = request.max_size;
         sign.mime_type.clone_from(&request.mime_type);
         sign.temp = request.upload_temp.unwrap_or(false);
+        sign.resumable = request.resumable.unwrap_or(false);
         sign.expires_in = request.expires_in_s.map(Duration::from_secs);
         Ok(sign)
     }

@@ -75,6 +75,25 @@ open_word! {
         ImageTooLarge = "image_too_large",
         /// The client stopped sending.
         BodyTimeout = "body_timeout",
+        /// The request starts at another offset than the resumable upload. See the header
+        /// `Upload-Offset`.
+        UploadOffsetMismatch = "upload_offset_mismatch",
+        /// The request names another length of the resumable upload than an earlier request.
+        UploadLengthInconsistent = "upload_length_inconsistent",
+        /// The request has more bytes than the announced length of the resumable upload.
+        UploadLengthExceeded = "upload_length_exceeded",
+        /// A newer request for the same resumable upload ended this request.
+        UploadSuperseded = "upload_superseded",
+        /// The resumable upload takes its bytes from other uploads.
+        UploadFinal = "upload_final",
+        /// The resumable upload has failed or expired, or its file was deleted.
+        UploadGone = "upload_gone",
+        /// The client stopped sending. The received bytes of the resumable upload are kept.
+        UploadStalled = "upload_stalled",
+        /// Too many resumable uploads are open, or they hold too many bytes.
+        TooManyUploads = "too_many_uploads",
+        /// The bytes of the request do not match `Upload-Checksum`.
+        ChecksumMismatch = "checksum_mismatch",
         /// A queue or budget is full. Try again later.
         Busy = "busy",
         /// The database did not answer to a change. The change may or may not be stored.
@@ -109,6 +128,10 @@ open_word! {
         NotImplemented = "not_implemented",
         /// The body has an unsupported media type or content encoding. See `allowed`.
         UnsupportedMediaType = "unsupported_media_type",
+        /// The request names a version of an upload protocol that the server does not speak.
+        UnsupportedVersion = "unsupported_version",
+        /// The creation of a resumable upload neither names nor defers the length.
+        LengthRequired = "length_required",
         /// The range contains no byte of the file.
         RangeNotSatisfiable = "range_not_satisfiable",
     }

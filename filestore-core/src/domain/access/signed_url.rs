@@ -17,6 +17,9 @@ use crate::domain::time::clock::Timestamp;
 /// Path of all files, below the public prefix.
 pub const FILES_PATH: &str = "/api/v1/files";
 
+/// Path of resumable uploads, below the public prefix.
+const UPLOADS_PATH: &str = "/api/v1/uploads";
+
 /// Default lifetime of a URL.
 const DEFAULT_LIFE: Duration = Duration::from_hours(1);
 
@@ -195,6 +198,8 @@ pub struct SignUpload {
     pub mime_type: Option<String>,
     /// If true, the new file is `TEMP`.
     pub temp: bool,
+    /// If true, the URL creates a resumable upload. Otherwise it accepts a form.
+    pub resumable: bool,
     /// Lifetime: at most 7 days (default 1 hour). Rounded up to the end of a window.
     pub expires_in: Option<Duration>,
     /// API key that requests the URL. If the key can no longer upload, the URL stops working.
@@ -210,6 +215,7 @@ impl SignUpload {
             max_size: None,
             mime_type: None,
             temp: false,
+            resumable: false,
             expires_in: None,
             key: None,
         }
@@ -233,6 +239,13 @@ impl SignUpload {
     #[must_use]
     pub fn temp(mut self) -> Self {
         self.temp = true;
+        self
+    }
+
+    /// Requests a URL that creates a resumable upload, with tus or a draft of the IETF.
+    #[must_use]
+    pub fn resumable(mut self) -> Self {
+        self.resumable = true;
         self
     }
 
@@ -275,7 +288,9 @@ impl SignUpload {
         push_parameter(&mut query, "nonce", nonce);
         push_parameter(&mut query, "era", &era.to_string());
         push_key(&mut query, self.key);
-        Ok((format!("{FILES_PATH}/upload"), query))
+        let path =
+            if self.resumable { UPLOADS_PATH.to_owned() } else { format!("{FILES_PATH}/upload") };
+        Ok((path, query))
     }
 }
 

@@ -11,6 +11,7 @@ pub mod disposition;
 pub mod serving;
 pub mod listing;
 pub mod reply;
+pub mod resumable;
 pub mod usage;
 pub mod variant;
 pub mod sheet;

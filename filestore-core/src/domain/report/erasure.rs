@@ -167,18 +167,21 @@ pub struct LeftInDatabase {
     pub bindings: u64,
     /// Replies for idempotency keys.
     pub replies: u64,
+    /// Resumable uploads.
+    pub uploads: u64,
 }
 
 impl LeftInDatabase {
     /// Describes the remaining rows. `None` if there are none.
     pub(crate) fn describe(self) -> Option<String> {
-        let Self { files, dropped, notes, bindings, replies } = self;
+        let Self { files, dropped, notes, bindings, replies, uploads } = self;
         let all = [
             (files, "files"),
             (dropped, "replaced blobs, which stay listed until their grace period ends"),
             (notes, "write intents"),
             (bindings, "bindings"),
             (replies, "remembered replies"),
+            (uploads, "resumable uploads"),
         ];
         let left: Vec<_> = all
             .into_iter()

@@ -16,6 +16,8 @@ pub struct Load {
     pub disk: Option<DiskSpace>,
     /// Staged files without a commit.
     pub unfinished: Unfinished,
+    /// Resumable uploads.
+    pub resumable: ResumableLoad,
     /// Changes that wait for the writer of the database.
     pub writes: QueueLoad,
     /// Variants and their caches.
@@ -30,6 +32,26 @@ pub struct Load {
     pub missing_blobs: u64,
     /// The last scrub, if there was one.
     pub scrub: Option<FsckSummary>,
+}
+
+/// The resumable uploads of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResumableLoad {
+    /// Open uploads of all servers. `None` if the database does not answer.
+    pub open: Option<u64>,
+    /// Bytes that these uploads hold: announced or received.
+    pub open_bytes: Option<u64>,
+    /// Uploads that receive bytes from a request now.
+    pub transfers: u64,
+    /// Uploads that became files.
+    pub finished: u64,
+    /// Uploads that failed.
+    pub failed: u64,
+    /// Uploads whose lifetime ended.
+    pub expired: u64,
+    /// Uploads that a caller cancelled.
+    pub cancelled: u64,
 }
 
 /// A queue with a maximum length.

@@ -26,6 +26,7 @@ pub(crate) mod file_changes;
 pub(crate) mod listing;
 pub(crate) mod organizations;
 pub(crate) mod idempotency;
+pub(crate) mod resumables;
 pub(crate) mod bindings;
 pub(crate) mod keys;
 pub(crate) mod purges;
@@ -97,6 +98,20 @@ macro_rules! contract_tests {
                 an_expired_reply_is_gone_and_gives_its_key_back,
                 expired_replies_are_forgotten_up_to_the_limit,
                 of_two_concurrent_inserts_with_one_key_one_is_done,
+            }
+            resumables {
+                an_upload_reads_back_whole,
+                a_change_from_another_row_is_lost,
+                an_upload_finishes_once_with_its_record,
+                an_upload_that_another_request_has_makes_no_file,
+                an_upload_replaces_the_bytes_of_a_file,
+                a_key_finds_its_upload_until_that_has_failed,
+                open_uploads_are_bounded_in_all_and_for_an_organization,
+                live_uploads_are_those_of_one_server,
+                an_ended_upload_is_forgotten_once_its_bytes_are_gone,
+                a_cancelled_upload_is_gone_unless_it_completes,
+                an_erasure_fails_live_uploads_and_refuses_new_ones_of_its_past,
+                the_secret_of_uploads_is_made_once,
             }
             bindings {
                 a_created_binding_is_active_and_listed,
@@ -387,6 +402,7 @@ pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
         idempotency: None,
         permit: None,
         era: Era::default(),
+        upload: None,
     }
 }
 
@@ -401,6 +417,7 @@ pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
         binding: None,
         deleted_by: None,
         writes: Writes::Record,
+        upload: None,
     }
 }
 

@@ -29,12 +29,15 @@ use crate::domain::file::status::{Status, SyncStatus};
 use crate::domain::id::FileId;
 use crate::domain::report::receipt::Content;
 use crate::domain::time::clock::Timestamp;
-use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated, Writes};
+use crate::metadata::{
+    BindingSeen, DroppedBlob, Expected, FinishUpload, UpdateFile, Updated, Writes,
+};
 use crate::service::providers::cloud_write::{Objects, Refusal};
 use crate::service::request::{Change, Edit, GivenName, Preconditions, Replacement};
 use crate::service::retry::retry_if_changed;
 use crate::service::uploads::arrived::{Arrived, Naming};
 use crate::service::uploads::claims::ReplacementClaims;
+use crate::service::uploads::commit::upload_lost;
 use crate::service::uploads::placement::{MayLeave, Placement};
 use crate::service::uploads::staged::{Lent, Staged};
 use crate::service::{FileStore, Inner};
@@ -88,23 +91,25 @@ impl Files<'_> {
                 Event::Edit(edit)
             }
         };
-        let (decision, no_bytes) = (Decision { event, new: None }, Staged::new(Vec::new()));
+        let (decision, no_bytes) =
+            (Decision { event, new: None, upload: None }, Staged::new(Vec::new()));
         self.decide(id, &decision, &no_bytes, &conditions.into()).await
     }
 
-    /// Replaces a file's bytes with `staged`. Errors are the same as for [`change`](Self::change). The new
-    /// bytes are kept only if the change succeeds.
+    /// Replaces a file's bytes with `staged`, and finishes the resumable upload that sent them. Errors are the
+    /// same as for [`change`](Self::change). The new bytes are kept only if the change succeeds.
     pub(in crate::service) async fn replace_bytes(
         self,
         id: FileId,
         new: Replacement,
-        staged: StagedBlob,
+        (staged, upload): (StagedBlob, Option<FinishUpload>),
         conditions: &Preconditions,
     ) -> Result<Changed> {
         let event = if new.make_ready { Event::MakeReady } else { Event::Replace };
         let arrived = Arrived::of(&staged).await;
         let new = New { given: new.given, metadata: new.metadata, arrived };
-        let (decision, staged) = (Decision { event, new: Some(new) }, Staged::new(vec![staged]));
+        let decision = Decision { event, new: Some(new), upload };
+        let staged = Staged::new(vec![staged]);
         let changed = self.decide(id, &decision, &staged, conditions).await;
 
         self.store.inner.discard_rest(staged).await;
@@ -212,6 +217,8 @@ impl Files<'_> {
 struct Decision {
     event: Event,
     new: Option<New>,
+    /// The resumable upload that the change finishes.
+    upload: Option<FinishUpload>,
 }
 
 #[derive(Debug)]
@@ -259,9 +266,13 @@ async fn change_once(
     };
 
     let (store, old, lent) = (store.clone(), Arc::clone(old), staged.lend());
+    let update = UpdateFile {
+        upload: decision.upload,
+        ..update_of(&store.inner, &old, &next, seen.clone())
+    };
     // From here on nothing is cancelled.
     let applying =
-        tasks::spawn(async move { apply(&store, &old, next, seen, objects, lent).await });
+        tasks::spawn(async move { apply(&store, &old, (next, update), seen, objects, lent).await });
     let (applied, released) =
         applying.await.map_err(|error| Error::internal("changing a file", error))?;
 
@@ -341,12 +352,11 @@ fn put_blob(
 async fn apply(
     store: &FileStore,
     old: &FileRecord,
-    next: FileRecord,
+    (next, update): (FileRecord, UpdateFile),
     seen: Option<BindingSeen>,
     objects: Objects,
     lent: Lent,
 ) -> (Result<Option<Arc<FileRecord>>>, Vec<StagedBlob>) {
-    let update = update_of(&store.inner, old, &next, seen.clone());
     let quota_bytes = update.quota_bytes;
     let updated = store.inner.metadata.update_file(update).await;
     match &updated {
@@ -366,12 +376,13 @@ async fn apply(
             (Ok(Some(Arc::new(next))), Vec::new())
         }
         Ok(Updated::Lost | Updated::PlacementStale) => (Ok(None), lent.release()),
+        Ok(Updated::UploadLost) => (Err(upload_lost()), lent.release()),
         Ok(Updated::OverQuota) => {
             let quota = quota_bytes.unwrap_or_default();
             (Err(store.over_quota(&old.organization_id, quota).await), lent.release())
         }
         Err(error) => {
-            store.inner.discard_uncommitted(lent.ids(), &error).await;
+            store.inner.discard_uncommitted(lent.own_ids(), &error).await;
             (Err(error), Vec::new())
         }
     }
@@ -401,6 +412,7 @@ fn update_of(
         binding,
         deleted_by: None,
         writes: Writes::Record,
+        upload: None,
     }
 }
 

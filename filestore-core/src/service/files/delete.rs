@@ -156,11 +156,14 @@ impl Files<'_> {
             binding: None,
             deleted_by: by.cloned(),
             writes: Writes::Record,
+            upload: None,
         };
 
         match self.store.inner.metadata.update_file(update).await? {
             Updated::Done => Ok(Some(Arc::new(next))),
-            Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(None),
+            Updated::Lost | Updated::PlacementStale | Updated::OverQuota | Updated::UploadLost => {
+                Ok(None)
+            }
         }
     }
 }

@@ -98,6 +98,7 @@ async fn insert_back(
         idempotency: None,
         permit: None,
         era,
+        upload: None,
     };
 
     let inserted = inner.metadata.insert_files(insert).await;

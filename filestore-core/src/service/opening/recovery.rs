@@ -20,6 +20,7 @@ use crate::metadata::{Company, Servers};
 use crate::tasks::step::{Step, reached};
 
 use crate::service::Inner;
+use crate::service::uploads::resumable;
 
 /// The longest pause between two attempts of any work, and so the longest wait after startup.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
@@ -30,7 +31,10 @@ const PAGE: usize = 500;
 /// Aligns staging with the database. The caller holds the directory's lock, and does not serve requests yet.
 pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     let inner = store.inner();
-    let staged = inner.stores.local().staged().await?;
+    // Read before anything is unlinked.
+    let resumable = resumable::recovery::recover(store).await?;
+    let mut staged = inner.stores.local().staged().await?;
+    staged.retain(|id| !resumable.contains(id));
     let (mut forward, mut undone) = (0, 0);
 
     for page in staged.chunks(PAGE) {

@@ -278,6 +278,7 @@ impl Inner {
             binding: None,
             deleted_by: None,
             writes: Writes::Bytes,
+            upload: None,
         };
 
         match self.metadata.update_file(update).await? {
@@ -285,7 +286,9 @@ impl Inner {
                 reached(Step::CopyReferred);
                 Ok(Moved::Done)
             }
-            Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(Moved::Lost),
+            Updated::Lost | Updated::PlacementStale | Updated::OverQuota | Updated::UploadLost => {
+                Ok(Moved::Lost)
+            }
         }
     }
 }

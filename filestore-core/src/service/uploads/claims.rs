@@ -83,8 +83,13 @@ impl UploadClaims {
         self
     }
 
-    /// Takes the claims of an upload after `received` bytes have arrived.
-    pub(super) async fn take(&self, store: &FileStore, received: u64) -> Result<ClaimGuards> {
+    /// Takes the claims of an upload after `received` bytes have arrived. `None` for one whose room is
+    /// reserved elsewhere.
+    pub(super) async fn take(
+        &self,
+        store: &FileStore,
+        received: Option<u64>,
+    ) -> Result<ClaimGuards> {
         let (inner, organization) = (&store.inner, &self.organization_id);
         let mut idempotency = None;
         if let Some(key) = &self.idempotency {
@@ -99,8 +104,13 @@ impl UploadClaims {
             Some(permit) => Some(PermitGuard::claim(inner, organization, permit).await?),
             None => None,
         };
-        let bytes = self.bytes.max(received);
-        let quota = QuotaReservation::claim(store, organization, bytes, 0).await?;
+        let quota = match received {
+            Some(received) => {
+                let bytes = self.bytes.max(received);
+                QuotaReservation::claim(store, organization, bytes, 0).await?
+            }
+            None => None,
+        };
         Ok(ClaimGuards { idempotency, _permit: permit, quota })
     }
 }
@@ -146,19 +156,24 @@ impl ReplacementClaims {
         self
     }
 
-    /// Takes the claims of a replacement after `received` bytes have arrived. Also returns the organization
-    /// of the file.
+    /// Takes the claims of a replacement after `received` bytes have arrived, or with `None` if the room is
+    /// reserved elsewhere. Also returns the organization of the file.
     pub(super) async fn take(
         &self,
         store: &FileStore,
         scope: &Scope,
-        received: u64,
+        received: Option<u64>,
     ) -> Result<(OrganizationId, ClaimGuards)> {
         let record = store.scoped(scope).check_change(self.file_id, &self.conditions).await?;
         let organization = record.organization_id.clone();
 
-        let (bytes, freed) = (self.bytes.max(received), record.blob.size_bytes);
-        let quota = QuotaReservation::claim(store, &organization, bytes, freed).await?;
+        let quota = match received {
+            Some(received) => {
+                let (bytes, freed) = (self.bytes.max(received), record.blob.size_bytes);
+                QuotaReservation::claim(store, &organization, bytes, freed).await?
+            }
+            None => None,
+        };
         Ok((organization, ClaimGuards { quota, ..ClaimGuards::default() }))
     }
 }

@@ -149,6 +149,7 @@ impl FileStore {
             idempotency,
             permit: files.permit.clone(),
             era,
+            upload: files.upload,
         };
         Ok(Prepared { records, objects, insert, claimed: Arc::clone(claimed) })
     }
@@ -192,6 +193,7 @@ impl FileStore {
                 let quota = quota_bytes.unwrap_or_default();
                 (Err(self.over_quota(&organization, quota).await), lent.release())
             }
+            Ok(Inserted::UploadLost) => (Err(upload_lost()), lent.release()),
             Ok(Inserted::PermitSpent) => (Err(permit_spent()), lent.release()),
             Ok(Inserted::Erased) => (Err(ended_by_erasure(permit.as_ref())), lent.release()),
             Ok(Inserted::OverFileQuota) => {
@@ -200,7 +202,7 @@ impl FileStore {
             }
             Ok(Inserted::IdempotencyTaken) => (self.replay_taken(&claimed).await, lent.release()),
             Err(error) => {
-                self.inner.discard_uncommitted(lent.ids(), &error).await;
+                self.inner.discard_uncommitted(lent.own_ids(), &error).await;
                 (Err(error), Vec::new())
             }
         }
@@ -271,6 +273,12 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Makes the error of a commit whose resumable upload is over, or in other hands.
+pub(in crate::service) fn upload_lost() -> Error {
+    let message = "the upload is over, or another request has it";
+    Error::new(ErrorKind::UploadSuperseded, message)
 }
 
 /// Makes the error of an upload that an erasure of its organization ended.

@@ -13,6 +13,7 @@
 //! | `new_files` | files on their way to becoming records |
 //! | `arrived`, `placement`, `fingerprint`, `staged`, `uncommitted` | steps of the commit |
 //! | `publish` | the final names, after the commit |
+//! | `resumable` | uploads that outlive a request, a connection and the process |
 
 pub(super) mod upload;
 pub(super) mod session;
@@ -29,4 +30,5 @@ mod fingerprint;
 pub(super) mod staged;
 pub(super) mod uncommitted;
 pub(super) mod publish;
+pub(super) mod resumable;
 pub(super) mod state;

@@ -11,6 +11,7 @@ use crate::domain::file::record::FileRecord;
 use crate::domain::id::{BlobId, FileId, OrganizationId, SubSystem};
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::FinishUpload;
 use crate::service::FileStore;
 use crate::service::request::GivenName;
 use crate::storage::StagedBlob;
@@ -23,6 +24,8 @@ pub(super) struct StagedFiles<B = StagedBlob> {
     pub(super) files: OneOrMore<NewFile<B>>,
     pub(super) reply: ReplyShape,
     pub(super) permit: Option<UploadPermit>,
+    /// The resumable upload that brought the one file.
+    pub(super) upload: Option<FinishUpload>,
 }
 
 /// One file before it is a record.
@@ -104,6 +107,7 @@ impl StagedFiles {
             files: OneOrMore { first, rest },
             reply: self.reply,
             permit: self.permit,
+            upload: self.upload,
         };
         (files, staged)
     }

@@ -68,6 +68,18 @@ impl QuotaReservation {
         Ok(Some(reservation))
     }
 
+    /// Reserves room for an upload that had it before a restart, whether it fits or not. `None` without a quota.
+    pub(super) fn hold(
+        store: &FileStore,
+        organization: &OrganizationId,
+        bytes: u64,
+    ) -> Option<Self> {
+        store.inner.config().quota_bytes?;
+        let (ledger, organization) = (Arc::clone(&store.inner.uploads.quota), organization.clone());
+        ledger.takes(&organization, 0, bytes, u64::MAX);
+        Some(Self { ledger, organization, bytes, freed: 0 })
+    }
+
     /// Increases the reservation to `bytes`, for an upload that is longer than announced. `QuotaExceeded` if
     /// there is no room. The old reservation stays.
     pub(super) async fn grow_to(&mut self, store: &FileStore, bytes: u64) -> Result<()> {

@@ -27,8 +27,9 @@ use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::report::erasure::Era;
+use crate::metadata::FinishUpload;
 use crate::service::FileStore;
-use crate::storage::{StagingWriter, Uploader};
+use crate::storage::{StagedBlob, StagingWriter, Uploader};
 
 /// The bytes that can arrive before their room is reserved, and the step by which the reservation grows.
 /// Announced bytes are reserved before they arrive.
@@ -108,6 +109,8 @@ pub struct UploadSession {
     whole: WholeFiles,
     /// The shape of the session, known since its first file.
     shape: Option<Shape>,
+    /// The resumable upload that the commit finishes.
+    upload: Option<FinishUpload>,
 }
 
 /// The files that a session can contain.
@@ -158,6 +161,7 @@ impl UploadSession {
             incoming: None,
             whole: WholeFiles::default(),
             shape: None,
+            upload: None,
         }
     }
 
@@ -181,7 +185,7 @@ impl UploadSession {
                 .with_field("file")
                 .with_limit(max));
         }
-        self.guards = claims.take(&self.store, self.received_bytes()).await?;
+        self.guards = claims.take(&self.store, Some(self.received_bytes())).await?;
         self.uploader = Uploader::Organization(claims.organization_id.clone());
         self.claims = Some(Claims::Upload(claims));
         Ok(())
@@ -197,11 +201,40 @@ impl UploadSession {
         scope: &Scope,
     ) -> Result<()> {
         self.expect_unclaimed()?;
-        let received = self.received_bytes();
+        let received = Some(self.received_bytes());
         let (organization, guards) = claims.take(&self.store, scope, received).await?;
         (self.guards, self.uploader) = (guards, Uploader::Organization(organization));
         self.claims = Some(Claims::Replacement(claims));
         Ok(())
+    }
+
+    /// Takes the claims of an upload whose room is reserved elsewhere. Errors as [`claim`](Self::claim).
+    pub(super) async fn claim_without_room(&mut self, claims: UploadClaims) -> Result<()> {
+        self.expect_unclaimed()?;
+        self.guards = claims.take(&self.store, None).await?;
+        self.claims = Some(Claims::Upload(claims));
+        Ok(())
+    }
+
+    /// Takes the claims of a replacement whose room is reserved elsewhere. Errors as
+    /// [`claim_replacement`](Self::claim_replacement).
+    pub(super) async fn claim_replacement_without_room(
+        &mut self,
+        claims: ReplacementClaims,
+        scope: &Scope,
+    ) -> Result<()> {
+        self.expect_unclaimed()?;
+        (_, self.guards) = claims.take(&self.store, scope, None).await?;
+        self.claims = Some(Claims::Replacement(claims));
+        Ok(())
+    }
+
+    /// Takes the bytes of a resumable upload, which the commit finishes with `end`.
+    pub(super) fn with_whole_upload(mut self, blob: StagedBlob, end: FinishUpload) -> Self {
+        self.whole.adopt(ONLY, blob);
+        self.shape = Some(Shape::OneFile);
+        self.upload = Some(end);
+        self
     }
 
     fn expect_unclaimed(&self) -> Result<()> {

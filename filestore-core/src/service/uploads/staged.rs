@@ -49,6 +49,12 @@ impl Lent {
         self.0.iter().map(|blob| blob.blob_id).collect()
     }
 
+    /// Returns the ids of the bytes that no row of a resumable upload owns.
+    pub(in crate::service) fn own_ids(&self) -> Vec<BlobId> {
+        let own = self.0.iter().filter(|blob| !blob.is_owned_elsewhere());
+        own.map(|blob| blob.blob_id).collect()
+    }
+
     /// Takes the bytes back from a commit that certainly did not name them.
     pub(in crate::service) fn release(mut self) -> Vec<StagedBlob> {
         self.0.iter_mut().for_each(StagedBlob::release);
@@ -59,7 +65,8 @@ impl Lent {
 impl Inner {
     /// Discards the remaining bytes of a request before its reply.
     pub(in crate::service) async fn discard_rest(&self, staged: Staged) {
-        let rest: Vec<_> = staged.0.into_inner().into_iter().map(StagedBlob::keep).collect();
+        let rest = staged.0.into_inner().into_iter().filter(|blob| !blob.is_owned_elsewhere());
+        let rest: Vec<_> = rest.map(StagedBlob::keep).collect();
         if !rest.is_empty() {
             self.discard(rest).await;
         }

@@ -6,6 +6,7 @@ use super::idempotency::KeysInUse;
 use super::permits::PermitsInUse;
 use super::publish::PublishQueue;
 use super::quota::Ledger;
+use super::resumable::state::ResumableState;
 use crate::storage::{StagedLedger, StagedLimits};
 
 /// The running uploads, and their staged bytes.
@@ -15,6 +16,8 @@ pub(crate) struct UploadState {
     pub(super) idempotency: Arc<KeysInUse>,
     pub(super) permits: Arc<PermitsInUse>,
     pub(super) quota: Arc<Ledger>,
+    /// Uploads that outlive their requests.
+    pub(in crate::service) resumable: Arc<ResumableState>,
     /// The limits of bytes that are staged without a commit.
     pub(in crate::service) staged: Arc<StagedLedger>,
 }
@@ -27,6 +30,7 @@ impl UploadState {
             idempotency: Arc::default(),
             permits: Arc::default(),
             quota: Arc::default(),
+            resumable: Arc::default(),
             staged: StagedLedger::new(limits),
         }
     }

@@ -25,6 +25,12 @@ impl WholeFiles {
         self.bytes
     }
 
+    /// Takes a file that is durable already.
+    pub(super) fn adopt(&mut self, number: u32, blob: StagedBlob) {
+        self.bytes += blob.size_bytes;
+        self.files.insert(number, Some(blob));
+    }
+
     /// Refuses a second file with the same number.
     pub(super) fn expect_new(&self, number: u32) -> Result<()> {
         if !self.files.contains_key(&number) {

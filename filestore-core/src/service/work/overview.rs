@@ -7,9 +7,11 @@ use crate::domain::file::status::Location;
 use crate::domain::provider::ProviderCode;
 use crate::domain::provider::backlog::ProviderBacklog;
 use crate::domain::report::ProviderInfo;
+use crate::domain::report::load::ResumableLoad;
 use crate::domain::report::overview::{DiskSpace, ProviderStatus, Unfinished};
 use crate::service::FileStore;
 use crate::service::providers::overview::list_providers;
+use crate::service::uploads::resumable::state::End;
 
 /// Combines every provider with its health and with `backlog`. Providers that are no longer configured come
 /// last, if they still have waiting work.
@@ -47,6 +49,21 @@ pub(crate) async fn disk_space(store: &FileStore) -> Option<DiskSpace> {
 pub(crate) fn unfinished(store: &FileStore) -> Unfinished {
     let (staged, limit) = (store.inner.uploads.staged.staged(), store.inner.uploads.staged.limit());
     Unfinished::new(staged.files as u64, staged.bytes, limit.files as u64, limit.bytes)
+}
+
+/// Counts the resumable uploads. The open ones are not counted while the database does not answer.
+pub(crate) async fn resumable(store: &FileStore) -> ResumableLoad {
+    let state = &store.inner.uploads.resumable;
+    let totals = store.inner.metadata.upload_totals().await.ok();
+    ResumableLoad {
+        open: totals.map(|totals| totals.uploads),
+        open_bytes: totals.map(|totals| totals.bytes),
+        transfers: state.transfers() as u64,
+        finished: state.ended(End::Finished),
+        failed: state.ended(End::Failed),
+        expired: state.ended(End::Expired),
+        cancelled: state.ended(End::Cancelled),
+    }
 }
 
 /// Returns the faults of the database and the storage, if any.

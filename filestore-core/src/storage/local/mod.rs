@@ -61,7 +61,9 @@ pub use reading::blocks::READ_BLOCK_BYTES;
 pub use reading::read::LocalBlob;
 pub use reading::send_file::SendFile;
 pub use staging::StagingWriter;
+pub use staging::digest_state::DigestState;
 pub(crate) use staging::ledger::{StagedLedger, StagedLimits, Uploader};
+pub use staging::resumed::StagedPoint;
 pub use staging::staged::StagedBlob;
 
 const OPENING: &str = "opening the data directory";

@@ -70,6 +70,11 @@ impl Check<'_> {
             return Ok(());
         }
 
+        // A resumable upload may take days.
+        if !matches!(self.inner().metadata.is_of_upload(id).await, Ok(false)) {
+            return Ok(());
+        }
+
         let detail = "a staged upload without a record, a day old or more";
         let mut finding =
             Finding::new(FindingKind::LeftoverStaging, "staging", id.to_string(), detail);

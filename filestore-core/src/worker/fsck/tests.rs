@@ -493,6 +493,26 @@ async fn leftover_uploads_notes_and_variants_are_told_and_taken_away() {
 }
 
 #[tokio::test]
+async fn the_staged_bytes_of_a_resumable_upload_are_no_leftover() {
+    let house = House::new().await;
+    let new = crate::NewUpload::new("8".parse().unwrap(), "docs".parse().unwrap());
+    house.store.resumable().create(crate::uploads::NewResumable::new(new)).await.unwrap();
+    let made = std::fs::read_dir(house.data().join("staging")).unwrap().next().unwrap().unwrap();
+
+    // As one that has gone on for days.
+    let long_ago = Timestamp::now().minus(std::time::Duration::from_hours(48));
+    let old = BlobId::generate(long_ago).to_string();
+    let staged = house.data().join("staging").join(&old);
+    std::fs::rename(made.path(), &staged).unwrap();
+    let database = rusqlite::Connection::open(house.store.data_dir().database()).unwrap();
+    database.execute("UPDATE resumable_uploads SET blob_id = ?1", [&old]).unwrap();
+
+    let report = house.repair().await;
+    assert!(report.is_clean(), "{report:?}");
+    assert!(staged.exists());
+}
+
+#[tokio::test]
 async fn a_staged_upload_that_is_still_written_to_stays() {
     let house = House::new().await;
     let long_ago = Timestamp::now().minus(std::time::Duration::from_hours(48));

@@ -4,6 +4,7 @@
 //! - cached variants of files that other servers removed
 //! - expired idempotency keys, used permits and retired secrets of signed URLs, and old receipts
 //! - files that no upload flushed
+//! - expired resumable uploads
 
 pub(super) mod expiry;
 pub(super) mod outage;
@@ -17,6 +18,7 @@ use crate::domain::error::Result;
 use crate::domain::file::path::BlobKey;
 use crate::service::opening::recovery::{end_gone, withdraw_stale_writes};
 use crate::service::opening::unflushed;
+use crate::service::upkeep_of_uploads;
 
 /// The age at which a write counts as abandoned.
 const WRITE_AGE: Duration = Duration::from_hours(24);
@@ -32,6 +34,7 @@ pub(super) async fn run(store: &FileStore) -> Result<()> {
         withdraw_stale_writes(store, inner.now().minus(WRITE_AGE)).await;
         outcome = outcome.and(store.inner().access.forget_signatures().await);
         outcome = outcome.and(store.inner().forget_receipts().await);
+        outcome = outcome.and(upkeep_of_uploads(store).await);
     }
     outcome = outcome.and(end_gone(store).await);
     outcome = outcome.and(removed_elsewhere::forget(store).await);

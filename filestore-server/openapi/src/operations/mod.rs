@@ -5,10 +5,11 @@ mod bindings;
 mod files;
 mod forms;
 mod service;
+mod uploads;
 
 use crate::operation::Group;
 
 /// Returns all groups, in the order in which a reader meets them.
 pub(crate) fn all() -> Vec<Group> {
-    vec![files::group(), bindings::group(), service::group(), admin::group()]
+    vec![files::group(), uploads::group(), bindings::group(), service::group(), admin::group()]
 }

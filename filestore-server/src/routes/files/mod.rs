@@ -6,7 +6,7 @@ pub(crate) mod direct;
 pub(super) mod upload;
 mod change;
 mod edit;
-mod record;
+pub(super) mod record;
 pub(super) mod batch;
 pub(super) mod delete;
 pub(super) mod restore;

@@ -29,7 +29,7 @@ pub(super) async fn converted(call: &Call, records: &[FileRecord]) -> Vec<api::F
 }
 
 /// Converts one record as [`converted`] does.
-pub(super) async fn converted_one(call: &Call, record: &FileRecord) -> api::FileRecord {
+pub(in crate::routes) async fn converted_one(call: &Call, record: &FileRecord) -> api::FileRecord {
     let mut all = converted(call, std::slice::from_ref(record)).await;
     all.pop().expect("a record for each record")
 }

@@ -18,8 +18,15 @@ use crate::routes::filters::{RouteFilter, any_of, post, post_at};
 
 const FILE_KEYS: [&str; 5] = ["size", "fit", "animated", "disposition", "expires_in_s"];
 
-const UPLOAD_KEYS: [&str; 6] =
-    ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "expires_in_s"];
+const UPLOAD_KEYS: [&str; 7] = [
+    "organization_id",
+    "sub_system",
+    "max_size",
+    "mime_type",
+    "upload_temp",
+    "resumable",
+    "expires_in_s",
+];
 
 /// Builds `/files/{fileId}/sign` and `/files/sign-upload`.
 pub(crate) fn routes() -> RouteFilter {
@@ -68,6 +75,7 @@ fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
     request.max_size = object.count("max_size")?;
     request.mime_type = object.text("mime_type")?;
     request.upload_temp = object.flag("upload_temp")?;
+    request.resumable = object.flag("resumable")?;
     request.expires_in_s = object.count("expires_in_s")?;
     Ok(request)
 }
@@ -127,6 +135,7 @@ mod tests {
             (r#"{"organization_id": "42", "sub_system": ".."}"#, "sub_system"),
             (r#"{"organization_id": "42", "sub_system": "docs", "max_size": -1}"#, "max_size"),
             (r#"{"organization_id": "42", "sub_system": "docs", "upload_temp": 1}"#, "upload_temp"),
+            (r#"{"organization_id": "42", "sub_system": "docs", "resumable": 1}"#, "resumable"),
         ] {
             let read =
                 upload_request(json.as_bytes()).and_then(|read| Ok(SignUpload::try_from(&read)?));

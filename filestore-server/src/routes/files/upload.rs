@@ -71,7 +71,7 @@ async fn created(call: &Call, record: &FileRecord) -> Result<Response, Failure> 
 }
 
 /// Sends the stored reply again, with its original headers.
-fn replayed(call: &Call, reply: StoredReply) -> Result<Response, Failure> {
+pub(in crate::routes) fn replayed(call: &Call, reply: StoredReply) -> Result<Response, Failure> {
     let shown = api::FileRecord::try_from(&reply)
         .map_err(|e| Error::internal("reading a stored reply", e))?;
     let sha256: Sha256 =

@@ -104,6 +104,8 @@ pub(in crate::metadata::postgres) enum Lock<'l> {
     /// The holds of snapshots, even if there are none.
     Holds,
     /// The number of keys.
+    /// The bounds of live uploads.
+    Uploads,
     Keys,
     /// All writes of engines that have not joined the servers of the store. Each write takes it first,
     /// shared.
@@ -126,6 +128,7 @@ impl Lock<'_> {
             Self::Usage(organization) => format!("usage {organization}"),
             Self::Holds => "holds".to_owned(),
             Self::Keys => "keys".to_owned(),
+            Self::Uploads => "uploads".to_owned(),
             Self::Writers => "writers".to_owned(),
             Self::WritersOf(server) => format!("writers of {server}"),
             Self::Servers => "servers".to_owned(),

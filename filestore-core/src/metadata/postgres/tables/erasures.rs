@@ -8,7 +8,7 @@ use crate::domain::report::erasure::{Era, LeftInDatabase, Removed};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::Erasures;
 
-use super::row;
+use super::{resumables, row};
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::Fault;
 use crate::metadata::postgres::session::sql::{Lock, Sql};
@@ -64,12 +64,13 @@ const FORGET_PARTS: &str = "WITH slots AS MATERIALIZED (
      AND t.sub_system = slots.sub_system AND t.standing = slots.standing AND t.slot = slots.slot";
 
 /// Counts of what is left. They read every row of the tables, and so find rows that are damaged as well.
-const COUNTS: [&str; 5] = [
+const COUNTS: [&str; 6] = [
     "SELECT count(*) FROM files WHERE organization_id = $1 OR (blob_key > $1::text || '/' AND blob_key < $1::text || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",
     "SELECT count(*) FROM write_intents WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",
     "SELECT count(*) FROM bindings WHERE organization_id::text = $1",
     "SELECT count(*) FROM idempotency WHERE organization_id = $1",
+    "SELECT count(*) FROM resumable_uploads WHERE organization_id = $1",
 ];
 
 #[async_trait]
@@ -95,6 +96,7 @@ impl Erasures for PostgresMetadata {
                     sql.execute(HASTEN_FILES, &[&name]).await?;
                     sql.execute(HASTEN_CLAIMED, &[&name, &now]).await?;
                     sql.execute(HASTEN_DROPPED, &[&name, &now]).await?;
+                    sql.execute(resumables::ERASE, &[&name]).await?;
                     Ok((era, sql.execute(FORGET_REPLIES, &[&name]).await?))
                 })
             })
@@ -128,6 +130,7 @@ impl Erasures for PostgresMetadata {
                         Err(_) => 0,
                     };
                     let replies = sql.execute(FORGET_REPLIES, &[&name]).await?;
+                    sql.execute(resumables::FORGET_OF, &[&name]).await?;
                     sql.execute(FORGET_USAGE, &[&name]).await?;
                     sql.execute(FORGET_PARTS, &[&name]).await?;
                     Ok(Removed { bindings, replies, ..Removed::default() })
@@ -146,8 +149,8 @@ impl Erasures for PostgresMetadata {
                         let row = sql.first(query, &[&organization.as_str()]).await?;
                         *count = row.map_or(Ok(0), |row| row::count(&row, 0))?;
                     }
-                    let [files, dropped, notes, bindings, replies] = counts;
-                    Ok(LeftInDatabase { files, dropped, notes, bindings, replies })
+                    let [files, dropped, notes, bindings, replies, uploads] = counts;
+                    Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads })
                 })
             })
             .await

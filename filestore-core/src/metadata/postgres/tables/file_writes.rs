@@ -15,7 +15,7 @@ use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, 
 use super::inserted_rows::InsertedRows;
 use super::row::{self, id, sides};
 use super::usage::{by_location, stored_bytes};
-use super::{bindings, erasures, idempotency, signing, terms};
+use super::{bindings, erasures, idempotency, resumable_writes, signing, terms};
 use crate::metadata::postgres::session::fault::Fault;
 use crate::metadata::postgres::session::sql::{Lock, Param, Sql};
 use crate::metadata::postgres::work::{dropped, intents};
@@ -102,8 +102,15 @@ async fn refusal(
     }
 
     let blobs: Vec<_> = insert.records.iter().map(|record| &record.blob).collect();
-    let are_noted = intents::end(sql, &blobs).await?;
-    Ok((!are_noted).then_some(Inserted::PlacementStale))
+    if !intents::end(sql, &blobs).await? {
+        return Ok(Some(Inserted::PlacementStale));
+    }
+    match &insert.upload {
+        Some(upload) if !resumable_writes::finish(sql, upload, first.file_id).await? => {
+            Ok(Some(Inserted::UploadLost))
+        }
+        _ => Ok(None),
+    }
 }
 
 async fn over_quota(
@@ -140,6 +147,12 @@ pub(super) async fn update(sql: &Sql, update: &UpdateFile) -> Result<Updated, Fa
     }
     if old.blob_key != next.blob.key.as_str() && !intents::end(sql, &[&next.blob]).await? {
         return Ok(Updated::PlacementStale);
+    }
+    if let Some(upload) = &update.upload
+        && !resumable_writes::finish(sql, upload, next.file_id).await?
+    {
+        sql.abandon();
+        return Ok(Updated::UploadLost);
     }
 
     write(sql, update).await?;

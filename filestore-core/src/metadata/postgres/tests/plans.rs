@@ -11,7 +11,7 @@ use crate::metadata::copying::TABLES;
 use crate::metadata::postgres::members::{leftovers, member, servers};
 use crate::metadata::postgres::tables::{
     bindings, copying, damage, erasures, file_writes, files, holdings, idempotency, keys, listing,
-    organizations, signing, terms, usage,
+    organizations, resumable_writes, resumables, signing, terms, usage,
 };
 use crate::metadata::postgres::work::{
     backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
@@ -84,6 +84,17 @@ async fn no_query_scans() {
         terms::FORGET,
         idempotency::GET,
         idempotency::FORGET,
+        resumables::GET,
+        resumables::BY_KEY,
+        resumables::OF_BLOB,
+        resumables::OF_ORGANIZATION,
+        resumables::LIVE,
+        resumables::DUE,
+        resumables::ENDED,
+        resumables::FORGET,
+        resumables::FORGET_ENDED,
+        resumable_writes::CHANGE,
+        resumable_writes::FINISH,
         bindings::ACTIVE,
         bindings::ALL_ACTIVE,
         bindings::NEWEST,

@@ -57,14 +57,15 @@ const OF_ORGANIZATION: &str = concat!(
 );
 
 /// Removes the pending work of a process that has ended, and the facts about its directory.
-const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM settings WHERE name = 'directory_marked';
-     DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
+const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM resumable_uploads;
+     DELETE FROM settings WHERE name = 'directory_marked'; DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
 
 /// Removes the work that only the original store can do at its providers, and its facts about other places.
 const FORGET_CLAIMS: &str =
     "DELETE FROM write_intents; DELETE FROM blob_gc; DELETE FROM files WHERE purge_claimed = 1;
      DELETE FROM settings WHERE name = 'store_id' OR substr(name, 1, 16) = 'provider_marked:'
-     OR substr(name, 1, 14) = 'backup_marked:' OR substr(name, 1, 12) = 'backup_done:' OR substr(name, 1, 12) = 'receipt_key:';
+     OR substr(name, 1, 14) = 'backup_marked:' OR substr(name, 1, 12) = 'backup_done:' OR substr(name, 1, 12) = 'receipt_key:'
+     OR name = 'upload_secret';
      DELETE FROM purge_receipts; DELETE FROM removed_blobs;";
 
 const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = ?1 WHERE revoked_at IS NULL";

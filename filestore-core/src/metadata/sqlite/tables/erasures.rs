@@ -9,7 +9,7 @@ use crate::domain::report::erasure::{Era, LeftInDatabase, Removed};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::Erasures;
 
-use super::row;
+use super::{resumables, row};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::Fault;
 
@@ -45,12 +45,13 @@ const FORGET_USAGE: &str =
 const FORGET_PARTS: &str = "DELETE FROM sub_system_usage WHERE organization_id = ?1 AND files = 0";
 
 /// Counts of what is left. They read every row of the tables, and so find rows that are damaged as well.
-const COUNTS: [&str; 5] = [
+const COUNTS: [&str; 6] = [
     "SELECT count(*) FROM files WHERE organization_id = ?1 OR (blob_key > ?1 || '/' AND blob_key < ?1 || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > ?1 || '/' AND blob_key < ?1 || '0'",
     "SELECT count(*) FROM write_intents WHERE blob_key > ?1 || '/' AND blob_key < ?1 || '0'",
     "SELECT count(*) FROM bindings WHERE CAST(organization_id AS TEXT) = ?1",
     "SELECT count(*) FROM idempotency WHERE organization_id = ?1",
+    "SELECT count(*) FROM resumable_uploads WHERE organization_id = ?1",
 ];
 
 #[async_trait]
@@ -72,6 +73,7 @@ impl Erasures for SqliteMetadata {
                 let params = params![name, now.as_millis()];
                 row::execute(sql, HASTEN_CLAIMED, params)?;
                 row::execute(sql, HASTEN_DROPPED, params)?;
+                row::execute(sql, resumables::ERASE, [name])?;
                 Ok(row::execute(sql, FORGET_REPLIES, [name])? as u64)
             })
             .await
@@ -96,6 +98,7 @@ impl Erasures for SqliteMetadata {
                     Err(_) => 0,
                 };
                 let replies = row::execute(sql, FORGET_REPLIES, [name])? as u64;
+                row::execute(sql, resumables::FORGET_OF, [name])?;
                 row::execute(sql, FORGET_USAGE, [name])?;
                 row::execute(sql, FORGET_PARTS, [name])?;
                 Ok(Removed { bindings, replies, ..Removed::default() })
@@ -114,8 +117,8 @@ impl Erasures for SqliteMetadata {
                     let counted = row::first(&snapshot, query, name, |row| row::count(row, 0))?;
                     *count = counted.unwrap_or_default();
                 }
-                let [files, dropped, notes, bindings, replies] = counts;
-                Ok(LeftInDatabase { files, dropped, notes, bindings, replies })
+                let [files, dropped, notes, bindings, replies, uploads] = counts;
+                Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads })
             })
             .await
     }

@@ -10,7 +10,7 @@ use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, 
 
 use super::row::{self, columns, id};
 use super::usage::{by_location, stored_bytes};
-use super::{bindings, erasures, idempotency, signing, terms};
+use super::{bindings, erasures, idempotency, resumables, signing, terms};
 use crate::metadata::sqlite::session::fault::Fault;
 use crate::metadata::sqlite::session::writer::WriteTx;
 use crate::metadata::sqlite::work::{dropped, intents};
@@ -100,6 +100,12 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
         }
     }
 
+    if let Some(upload) = &insert.upload
+        && !resumables::finish(tx.sql, upload, first.file_id)?
+    {
+        return Ok(Inserted::UploadLost);
+    }
+
     for record in &insert.records {
         intents::end(tx.sql, &record.blob)?;
         write(tx.sql, INSERT, record, &[])?;
@@ -136,6 +142,13 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
         if !intents::stands(tx.sql, &next.blob)? {
             return Ok(Updated::PlacementStale);
         }
+    }
+    if let Some(upload) = &update.upload
+        && !resumables::finish(tx.sql, upload, next.file_id)?
+    {
+        return Ok(Updated::UploadLost);
+    }
+    if old.blob_key != next.blob.key.as_str() {
         intents::end(tx.sql, &next.blob)?;
     }
 

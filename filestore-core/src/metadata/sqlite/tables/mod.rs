@@ -9,6 +9,7 @@ pub(super) mod row;
 pub(super) mod listing;
 pub(super) mod terms;
 pub(super) mod idempotency;
+pub(super) mod resumables;
 pub(super) mod bindings;
 pub(super) mod keys;
 pub(super) mod signing;

@@ -13,7 +13,7 @@ use crate::metadata::prelude::*;
 use crate::metadata::sqlite::session::store_id;
 use crate::metadata::sqlite::tables::{
     bindings, damage, file_writes, files, holdings, idempotency, keys, listing, organizations,
-    signing, terms, usage,
+    resumables, signing, terms, usage,
 };
 use crate::metadata::sqlite::work::{
     backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
@@ -54,6 +54,18 @@ fn statements() -> impl Iterator<Item = &'static str> {
         idempotency::GET,
         idempotency::TAKEN,
         idempotency::FORGET,
+        resumables::GET,
+        resumables::BY_KEY,
+        resumables::OF_BLOB,
+        resumables::OF_ORGANIZATION,
+        resumables::LIVE,
+        resumables::DUE,
+        resumables::CHANGE,
+        resumables::FINISH,
+        resumables::FORGET,
+        resumables::ENDED,
+        resumables::FORGET_ENDED,
+        resumables::TOTALS_OF,
         bindings::ACTIVE,
         bindings::NEWEST,
         bindings::LIST_OF_ONE,

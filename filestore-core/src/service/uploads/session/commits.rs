@@ -38,6 +38,7 @@ impl UploadSession {
             files: OneOrMore::one(file),
             reply: ReplyShape::Record,
             permit,
+            upload: self.upload,
         };
         Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.first),
@@ -74,6 +75,7 @@ impl UploadSession {
             files,
             reply: ReplyShape::List,
             permit: None,
+            upload: None,
         };
         Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
             Uploaded::New(records) => Uploaded::New(records.into_vec()),
@@ -92,7 +94,7 @@ impl UploadSession {
         };
         let bytes = self.only_file().await?;
         let files = self.store.scoped(scope);
-        files.replace_bytes(claims.file_id, new, bytes, &claims.conditions).await
+        files.replace_bytes(claims.file_id, new, (bytes, self.upload), &claims.conditions).await
     }
 
     /// Takes the one file of an upload or a replacement.

@@ -6,3 +6,4 @@ pub(super) mod cached_read;
 pub(super) mod in_memory;
 pub(super) mod open_files;
 pub(super) mod send_file;
+mod staged_bytes;

@@ -13,6 +13,8 @@ pub(super) mod staged;
 pub(super) mod ledger;
 pub(super) mod turn;
 pub(super) mod group_sync;
+pub(super) mod digest_state;
+pub(super) mod resumed;
 
 use std::fs::File;
 use std::io::Write;
@@ -32,7 +34,6 @@ use super::staging::staged::{Received, StagedBlob, StagedName};
 use super::staging::turn::Pace;
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::file::media::SNIFF_BYTES;
 use crate::domain::id::{BlobId, Sha256};
 use crate::domain::report::erasure::Era;
 use crate::tasks;
@@ -326,9 +327,7 @@ impl Receiving {
         reached(Step::StagedBlockWritten);
         self.hasher.update(block);
 
-        if self.size_bytes == 0 {
-            self.head = Bytes::copy_from_slice(&block[..block.len().min(SNIFF_BYTES)]);
-        }
+        self.extend_head(block);
         self.size_bytes += block.len() as u64;
         Ok(())
     }

@@ -50,9 +50,21 @@ pub(in crate::storage::local) struct StagedName {
     shared: Arc<Shared>,
     blob_id: BlobId,
     is_kept: bool,
+    /// True if a row of the database owns the file: then no drop unlinks it.
+    is_owned: bool,
 }
 
 impl StagedName {
+    /// Names a file that a row of the database owns.
+    pub(super) fn owned_elsewhere(shared: &Arc<Shared>, blob_id: BlobId) -> Self {
+        Self { shared: Arc::clone(shared), blob_id, is_kept: true, is_owned: true }
+    }
+
+    /// Leaves the file to a row of the database.
+    pub(super) fn leave(&mut self) {
+        (self.is_kept, self.is_owned) = (true, true);
+    }
+
     /// Creates the file with mode 0600. Fails if the name exists, even as a symbolic link.
     pub(in crate::storage::local) fn create(
         shared: &Arc<Shared>,
@@ -64,7 +76,10 @@ impl StagedName {
         let file = openat(&shared.staging, blob_id.to_string(), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::io(STAGING, error.into()))?;
         reached(Step::StagedFileMade);
-        Ok((Self { shared: Arc::clone(shared), blob_id, is_kept: false }, file.into()))
+        Ok((
+            Self { shared: Arc::clone(shared), blob_id, is_kept: false, is_owned: false },
+            file.into(),
+        ))
     }
 
     /// Opens the file again, for writing at its end.
@@ -160,13 +175,19 @@ impl StagedBlob {
         self.set_kept(false);
     }
 
+    /// Tests whether a row of the database owns the file, and not the request that has this value.
+    pub(crate) fn is_owned_elsewhere(&self) -> bool {
+        self.name.as_ref().is_some_and(|name| name.get().is_owned)
+    }
+
     fn set_kept(&mut self, is_kept: bool) {
         if let Some(name) = &mut self.name {
             #[cfg(feature = "sabotage")]
             if is_kept {
                 tasks::sabotage::withhold(&self.blob_id.to_string(), &name.get().shared.staging);
             }
-            name.get_mut().is_kept = is_kept;
+            let name = name.get_mut();
+            name.is_kept = is_kept || name.is_owned;
         }
     }
 

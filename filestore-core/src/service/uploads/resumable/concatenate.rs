@@ -1,0 +1,126 @@
+//! Concatenation: an upload whose bytes are those of other uploads, in their order.
+//!
+//! A *partial* upload receives bytes and never becomes a file. It is open until its lifetime is over, or until a
+//! *final* upload has become a file: the final one reads the staged files of its parts and appends them like the
+//! body of a request. So all rules of a transfer hold, and a crash in the middle goes on at the told offset.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use sha2::{Digest, Sha256};
+
+use super::ResumableUploads;
+use super::request::{Append, CreatedUpload, Ends, NewResumable, Recheck, UploadAddress};
+use super::terms;
+use crate::domain::access::scope::Scope;
+use crate::domain::error::{Error, Result};
+use crate::domain::file::resumable::UploadStage;
+use crate::domain::id::OrganizationId;
+use crate::metadata::UploadRow;
+use crate::service::uploads::idempotency::IdempotencyKey;
+use crate::storage::ByteStream;
+
+/// The most parts of a final upload.
+const MOST_PARTS: usize = 100;
+
+impl ResumableUploads<'_> {
+    /// Creates an upload of the bytes of `parts`, in their order, and makes its file. The parts end with it. The
+    /// same call again finds the same upload. `caller` is a text that no other caller has.
+    ///
+    /// `InvalidField` for no parts, more than 100, a repeated one, and one that is not a whole partial upload of
+    /// the organization in `scope`. Others as [`create`](Self::create) and [`append`](Self::append).
+    pub async fn concatenate(
+        self,
+        new: NewResumable,
+        parts: &[UploadAddress],
+        caller: &str,
+        scope: &Scope,
+        recheck: Option<Recheck>,
+    ) -> Result<CreatedUpload> {
+        let distinct: HashSet<_> = parts.iter().map(|part| part.upload_id).collect();
+        if parts.is_empty() || parts.len() > MOST_PARTS || distinct.len() < parts.len() {
+            return Err(bad_parts());
+        }
+        let key = IdempotencyKey::new(caller, key_of(parts))?;
+        let mut created = self.create(new.with_idempotency(key)).await?;
+        if created.upload.is_finished() {
+            return Ok(created);
+        }
+
+        let id = created.upload.address.upload_id;
+        // The parts hold the room.
+        drop(self.store.inner.uploads.resumable.held(id));
+        let rows = match self.parts(parts, &created.upload.organization_id, scope).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                if !created.is_replay {
+                    self.cancel(&created.upload.address, &Scope::All).await?;
+                }
+                return Err(error);
+            }
+        };
+
+        let offset = created.upload.offset;
+        let mut append = Append::at(offset).ending(Ends::WithThisRequest).within(scope.clone());
+        (append.recheck, append.is_of_parts) = (recheck, true);
+        let body = self.bytes_of(&rows, offset);
+        created.upload = self.append(&created.upload.address, append, body).await?;
+        for part in parts {
+            if let Err(error) = self.cancel(part, &Scope::All).await {
+                tracing::warn!(error = %error.chain(), "a part of a finished upload stays until it expires");
+            }
+        }
+        Ok(created)
+    }
+
+    /// Returns the rows of the parts. The error does not tell which part is at fault, or why.
+    async fn parts(
+        self,
+        parts: &[UploadAddress],
+        organization: &OrganizationId,
+        scope: &Scope,
+    ) -> Result<Vec<UploadRow>> {
+        let mut rows = Vec::with_capacity(parts.len());
+        for part in parts {
+            let row = self.checked(part, scope).await.map_err(|_| bad_parts())?;
+            self.expect_here(&row)?;
+            let is_whole = row.stage == UploadStage::Open && row.length == Some(row.offset);
+            if !is_whole
+                || row.organization != *organization
+                || !terms::shown(&row.terms).is_partial
+            {
+                return Err(bad_parts());
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Joins the bytes of staged files, without the first `skipped` ones.
+    fn bytes_of(self, rows: &[UploadRow], mut skipped: u64) -> ByteStream {
+        let local = self.store.inner.stores.local();
+        let mut streams: Vec<ByteStream> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let passed = skipped.min(row.offset);
+            skipped -= passed;
+            streams.push(local.read_staged(row.blob_id, passed, row.offset - passed));
+        }
+        Box::pin(stream::iter(streams).flatten().map(|block: Result<Bytes>| block))
+    }
+}
+
+fn key_of(parts: &[UploadAddress]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part.upload_id.to_string());
+    }
+    format!("concat {}", hex::encode(hasher.finalize()))
+}
+
+fn bad_parts() -> Error {
+    let message = format!(
+        "a final upload joins 1 to {MOST_PARTS} whole partial uploads of its organization, each once"
+    );
+    Error::invalid("Upload-Concat", message).with_limit(MOST_PARTS as u64)
+}

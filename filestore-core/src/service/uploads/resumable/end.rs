@@ -1,0 +1,142 @@
+//! The other ends of a resumable upload (steps R9 and R10): cancelled, expired, failed.
+
+use std::time::Duration;
+
+use super::ResumableUploads;
+use super::request::UploadAddress;
+use super::state::End;
+use super::turns::Wish;
+use crate::domain::access::scope::Scope;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::resumable::{UploadFailure, UploadStage};
+use crate::domain::id::UploadId;
+use crate::metadata::{UploadChange, UploadChanged, UploadRow};
+use crate::service::FileStore;
+use crate::tasks::step::{Step, reached};
+
+/// Uploads looked at in one round.
+const PAGE: usize = 200;
+
+impl ResumableUploads<'_> {
+    /// Cancels an upload: ends a transfer that runs, and removes the bytes. A file that the upload has made stays.
+    /// From then on the upload is unknown.
+    ///
+    /// `NotFound` as [`status`](Self::status). `Busy` while the commit runs for long.
+    pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
+        let id = self.checked(address, scope).await?.upload_id;
+        let state = &self.store.inner.uploads.resumable;
+        loop {
+            let turn = state.enter(id, Wish::Keep).await?;
+            let row = self.row(id, scope).await?;
+            if row.stage == UploadStage::Completing {
+                drop(turn);
+                self.until_finished(id).await?;
+                continue;
+            }
+            if row.stage.is_live() {
+                self.expect_here(&row)?;
+            }
+            if self.store.inner.metadata.forget_upload(id, row.epoch).await? {
+                self.note_cancelled(&row).await;
+                return Ok(());
+            }
+        }
+    }
+
+    async fn note_cancelled(self, row: &UploadRow) {
+        if row.stage == UploadStage::Finished {
+            return;
+        }
+        reached(Step::ResumableEnded);
+        if row.stage == UploadStage::Open {
+            self.store.inner.uploads.resumable.note_end(row.upload_id, End::Cancelled);
+        }
+        self.store.inner.discard(vec![row.blob_id]).await;
+    }
+
+    /// Ends an upload, and removes its bytes; false if the row is another one by now.
+    pub(super) async fn end(
+        self,
+        row: &UploadRow,
+        stage: UploadStage,
+        failure: Option<UploadFailure>,
+    ) -> Result<bool> {
+        let inner = &self.store.inner;
+        let kept_until = inner.now().plus(inner.config().uploads.lifetime);
+        let change = UploadChange::of(row, |next| {
+            next.stage = stage;
+            next.failure = failure;
+            next.idempotency = None;
+            next.expires_at = kept_until;
+        });
+        if inner.metadata.change_upload(change).await? != UploadChanged::Done {
+            return Ok(false);
+        }
+        reached(Step::ResumableEnded);
+        let end = if stage == UploadStage::Failed { End::Failed } else { End::Expired };
+        inner.uploads.resumable.note_end(row.upload_id, end);
+        clear(self.store).await?;
+        Ok(true)
+    }
+
+    /// Returns an upload whose transfer does not let go. From now on that transfer commits nothing.
+    pub(super) async fn seize(self, id: UploadId, scope: &Scope) -> Result<UploadRow> {
+        let row = self.row(id, scope).await?;
+        if row.stage != UploadStage::Open {
+            return Ok(row);
+        }
+        let change = UploadChange::of(&row, |next| next.epoch += 1);
+        let next = change.next.clone();
+        match self.store.inner.metadata.change_upload(change).await? {
+            UploadChanged::Done => Ok(next),
+            _ => {
+                let message = "another request of this upload does not end";
+                let wait = Duration::from_secs(5).as_secs();
+                Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(wait))
+            }
+        }
+    }
+}
+
+/// Ends uploads whose lifetime is over, removes the bytes of ended ones, and forgets those that ended long ago.
+pub(crate) async fn upkeep(store: &FileStore) -> Result<()> {
+    let expired = expire(store).await;
+    let cleared = clear(store).await;
+    let inner = store.inner();
+    while inner.metadata.forget_ended(inner.now(), PAGE).await? == PAGE as u64 {}
+    expired.and(cleared)
+}
+
+/// Expires uploads. Those that requests have are left alone up to the greatest age: their bytes move their expiry.
+async fn expire(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    let (now, max_age) = (inner.now(), inner.config().uploads.max_age);
+    let due = inner.metadata.due_uploads(now, PAGE).await?;
+    for row in due {
+        let is_too_old = row.created_at.plus(max_age) <= now;
+        if is_too_old || !inner.uploads.resumable.is_in_use(row.upload_id) {
+            store.resumable().end(&row, UploadStage::Expired, None).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the bytes of ended uploads from this server's disk.
+pub(crate) async fn clear(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    let server = inner.metadata.server_name();
+    loop {
+        let ended = inner.metadata.ended_uploads(&server, PAGE).await?;
+        let (ids, blobs): (Vec<UploadId>, Vec<_>) = ended.into_iter().unzip();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        inner.stores.local().discard_staged(blobs).await?;
+        inner.metadata.note_cleared(&ids).await?;
+        // An erasure has ended uploads behind their backs.
+        ids.iter().for_each(|id| drop(inner.uploads.resumable.held(*id)));
+        if ids.len() < PAGE {
+            return Ok(());
+        }
+    }
+}

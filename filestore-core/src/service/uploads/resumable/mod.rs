@@ -1,0 +1,179 @@
+//! Resumable uploads: their rows, the transfers that bring bytes, the commit, the end.
+//!
+//! # Purpose
+//! A resumable upload is a row that owns a staged file. A request brings some bytes, and the next request goes
+//! on where the last one ended: after a cut line, a sleep of the laptop, or a restart of the server.
+//!
+//! # The rule
+//! Write, fdatasync, commit the offset with the state of the digest, then tell. So no client sends a told byte
+//! again, and no offset goes back. The commit is a compare-and-set on the epoch, the stage and the offset.
+//!
+//! Only the commit of the file tells the last byte of a known length: some clients take an offset that equals the
+//! length for success. Until then, at most length − 1 is told, with the digest state of that offset.
+//!
+//! # Locking
+//! One request at a time has an upload (`turns`). A newer request ends the older request, which keeps what has
+//! arrived. Exception: if the newer request sends bytes from the told offset on, the older request forgets its
+//! bytes after this offset. So no connection that a client forgot keeps the client out, of two requests at one
+//! offset exactly one succeeds, and nothing must be unlocked.
+//!
+//! # Several servers
+//! The bytes are on the disk of the server that made the upload. Other servers answer `Busy`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `request` | what a caller hands in, and what it gets back |
+//! | `terms` | the terms of an upload, as they are stored |
+//! | `turns` | the one request that has an upload |
+//! | `state` | what all requests share |
+//! | `token` | the secret part of an upload's address |
+//! | `permit` | uploads with a signed URL |
+//! | `create`, `append`, `transfer`, `finish`, `end` | the life of an upload |
+//! | `concatenate` | an upload of the bytes of others |
+//! | `recovery` | the start of the process |
+
+pub(super) mod append;
+mod concatenate;
+mod create;
+mod end;
+mod finish;
+pub(in crate::service) mod permit;
+pub(in crate::service) mod recovery;
+pub(in crate::service) mod request;
+pub(in crate::service) mod state;
+mod terms;
+mod token;
+mod transfer;
+mod turns;
+#[cfg(test)]
+mod tests;
+
+use crate::domain::access::scope::Scope;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{OrganizationId, UploadId};
+use crate::metadata::UploadRow;
+use crate::service::FileStore;
+
+pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
+use self::request::{ResumableUpload, UploadAddress};
+use self::turns::Wish;
+
+/// Resumable uploads; from [`FileStore::resumable`].
+///
+/// ```
+/// use bytes::Bytes;
+/// use filestore_core::uploads::{Append, NewResumable};
+/// use filestore_core::{Error, FileStore, NewUpload, Scope};
+/// use futures_util::stream;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> filestore_core::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let store = FileStore::open(dir.path()).await?;
+/// let new = NewUpload::new("42".parse()?, "gallery".parse()?).with_name("hello.txt");
+/// let upload = store.resumable().create(NewResumable::new(new).with_length(11)).await?.upload;
+///
+/// // Each piece can come from another connection, and the server can restart in between.
+/// for (offset, piece) in [(0, "hello "), (6, "world")] {
+///     let body = stream::iter([Ok::<_, Error>(Bytes::from(piece))]);
+///     let append = Append::at(offset);
+///     let upload = store.resumable().append(&upload.address, append, body).await?;
+///     println!("{} bytes are on the disk", upload.offset);
+/// }
+/// let file_id = store.resumable().status(&upload.address, &Scope::All).await?.file_id;
+/// assert_eq!(store.scoped(&Scope::All).read(file_id.unwrap()).await?, "hello world");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct ResumableUploads<'a> {
+    store: &'a FileStore,
+}
+
+impl FileStore {
+    /// Gives access to resumable uploads.
+    pub fn resumable(&self) -> ResumableUploads<'_> {
+        ResumableUploads { store: self }
+    }
+}
+
+impl ResumableUploads<'_> {
+    /// Returns an upload of an organization in `scope`. A transfer of the upload that runs keeps what has
+    /// arrived and ends with `UploadSuperseded`, so the offset is the one at which the next request starts.
+    ///
+    /// `NotFound` for an unknown upload, a wrong token, and an organization outside the scope. `UploadGone` with
+    /// the reason for an upload that has failed or expired, or whose file was deleted.
+    pub async fn status(self, address: &UploadAddress, scope: &Scope) -> Result<ResumableUpload> {
+        let id = self.checked(address, scope).await?.upload_id;
+        let row = match self.store.inner.uploads.resumable.enter(id, Wish::Keep).await {
+            Ok(_turn) => self.row(id, scope).await?,
+            // The transfer does not let go, perhaps because of the disk. From now on it commits nothing.
+            Err(_) => self.seize(id, scope).await?,
+        };
+        self.view_live(row).await
+    }
+
+    /// Lists up to `limit` uploads of an organization, ended ones included, in the order of their ids above
+    /// `after`. Their tokens are left out. Transfers go on.
+    pub async fn list(
+        self,
+        organization: &OrganizationId,
+        after: Option<UploadId>,
+        limit: usize,
+    ) -> Result<Vec<ResumableUpload>> {
+        let rows = self.store.inner.metadata.uploads_of(organization, after, limit).await?;
+        Ok(rows.into_iter().map(ResumableUpload::listed).collect())
+    }
+
+    /// Ends all transfers: each keeps what has arrived, and answers `Busy`. For a program that is about to end.
+    pub fn stop(self) {
+        self.store.inner.uploads.resumable.stop();
+    }
+
+    /// Returns the row of an upload that `scope` covers.
+    async fn row(self, id: UploadId, scope: &Scope) -> Result<UploadRow> {
+        let row = self.store.inner.metadata.upload(id).await?;
+        row.filter(|row| scope.covers(&row.organization)).ok_or_else(unknown)
+    }
+
+    /// Makes what a caller sees of an upload. Refuses one that has failed or expired.
+    async fn view_live(self, row: UploadRow) -> Result<ResumableUpload> {
+        if let Some(file_id) = row.file_id {
+            let record = self.store.inner.metadata.file(file_id, &Scope::All).await?;
+            if record.is_none_or(|record| record.state.is_deleted()) {
+                return Err(gone("its file was deleted"));
+            }
+        }
+        if !row.stage.is_live() && row.file_id.is_none() {
+            let reason = row.failure.map_or_else(
+                || "its lifetime is over".to_owned(),
+                |failure| format!("{}: {}", failure.code, failure.message),
+            );
+            return Err(gone(&reason));
+        }
+        self.view(row).await
+    }
+
+    async fn view(self, row: UploadRow) -> Result<ResumableUpload> {
+        let address = self.address_of(row.upload_id).await?;
+        Ok(ResumableUpload::of(row, address))
+    }
+
+    /// Refuses an upload whose bytes another server has.
+    fn expect_here(self, row: &UploadRow) -> Result<()> {
+        if row.server == self.store.inner.metadata.server_name() {
+            return Ok(());
+        }
+        let message =
+            "another server has the bytes of this upload: send the request to that server";
+        Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(1))
+    }
+}
+
+fn unknown() -> Error {
+    Error::not_found("upload")
+}
+
+fn gone(reason: &str) -> Error {
+    Error::new(ErrorKind::UploadGone, format!("the upload is over: {reason}"))
+}

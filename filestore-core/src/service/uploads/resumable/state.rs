@@ -1,0 +1,120 @@
+//! What the requests of resumable uploads share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, watch};
+
+use super::turns::{Turn, Turns, Wish};
+use crate::domain::error::Result;
+use crate::domain::id::UploadId;
+use crate::service::uploads::quota::QuotaReservation;
+
+/// The resumable uploads of this process.
+#[derive(Default)]
+pub(in crate::service) struct ResumableState {
+    turns: Arc<Turns>,
+    /// The room that live uploads hold in the quotas of their organizations.
+    quota: Mutex<HashMap<UploadId, QuotaReservation>>,
+    /// Commits that run; each closes its channel at the end.
+    finishing: Mutex<HashMap<UploadId, watch::Receiver<()>>>,
+    /// The secret from which tokens are made.
+    pub(super) secret: OnceCell<String>,
+    ended: [AtomicU64; 4],
+    stopping: watch::Sender<bool>,
+}
+
+impl ResumableState {
+    /// Takes an upload for a request, and ends the request that has it.
+    pub(super) async fn enter(&self, id: UploadId, wish: Wish) -> Result<Turn> {
+        self.turns.enter(id, wish).await
+    }
+
+    /// Ends all transfers, and refuses new ones.
+    pub(super) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Resolves when all transfers have to end.
+    pub(super) async fn stopped(&self) {
+        // Fails only if the sender is gone, which is in `self`.
+        self.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();
+    }
+
+    /// Tests whether a request or a commit has the upload.
+    pub(super) fn is_in_use(&self, id: UploadId) -> bool {
+        self.turns.has(id) || self.finishing.lock().contains_key(&id)
+    }
+
+    /// Returns the number of uploads that requests have now.
+    pub(in crate::service) fn transfers(&self) -> usize {
+        self.turns.count()
+    }
+
+    /// Holds room for an upload until it ends.
+    pub(super) fn hold(&self, id: UploadId, reservation: Option<QuotaReservation>) {
+        if let Some(reservation) = reservation {
+            self.quota.lock().insert(id, reservation);
+        }
+    }
+
+    /// Takes the held room out, to change it.
+    pub(super) fn held(&self, id: UploadId) -> Option<QuotaReservation> {
+        self.quota.lock().remove(&id)
+    }
+
+    /// Gives the room of an ended upload back, and counts the end.
+    pub(super) fn note_end(&self, id: UploadId, end: End) {
+        self.quota.lock().remove(&id);
+        self.ended[end as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many uploads have ended in this way since the start.
+    pub(in crate::service) fn ended(&self, end: End) -> u64 {
+        self.ended[end as usize].load(Ordering::Relaxed)
+    }
+
+    /// Notes that the commit of an upload runs, until the returned value is dropped.
+    pub(super) fn begin_finish(self: &Arc<Self>, id: UploadId) -> Finishing {
+        let (sender, receiver) = watch::channel(());
+        self.finishing.lock().insert(id, receiver);
+        Finishing { state: Arc::clone(self), id, _sender: sender }
+    }
+
+    /// Waits for the end of the commit that runs, if one does.
+    pub(super) async fn finished(&self, id: UploadId) {
+        let running = self.finishing.lock().get(&id).cloned();
+        if let Some(mut running) = running {
+            // An error is the end: the sender is gone.
+            while running.changed().await.is_ok() {}
+        }
+    }
+}
+
+/// The way in which an upload has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::service) enum End {
+    /// Its file exists.
+    Finished,
+    /// It can never succeed.
+    Failed,
+    /// Its lifetime is over.
+    Expired,
+    /// The caller cancelled it.
+    Cancelled,
+}
+
+/// A commit that runs.
+pub(super) struct Finishing {
+    state: Arc<ResumableState>,
+    id: UploadId,
+    _sender: watch::Sender<()>,
+}
+
+impl Drop for Finishing {
+    fn drop(&mut self) {
+        self.state.finishing.lock().remove(&self.id);
+    }
+}

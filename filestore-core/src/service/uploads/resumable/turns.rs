@@ -1,0 +1,156 @@
+//! Turns: the one request that has an upload. A newer request ends the older request.
+//!
+//! # Locking
+//! A request raises the number of the upload, and says which bytes of the older request it wants to be kept. The
+//! older request then ends, and the newer request gets the lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
+use tokio::time::timeout;
+
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::UploadId;
+
+/// The longest wait for the checkpoint of an older request.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The uploads that requests have now.
+#[derive(Default)]
+pub(in crate::service) struct Turns(Mutex<HashMap<UploadId, Arc<Shared>>>);
+
+struct Shared {
+    newest: watch::Sender<Newest>,
+    lock: Arc<AsyncMutex<()>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let newest = Newest { number: 0, wish: Wish::Keep };
+        Self { newest: watch::Sender::new(newest), lock: Arc::default() }
+    }
+}
+
+/// The newest request of an upload.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    number: u64,
+    wish: Wish,
+}
+
+/// What a newer request wants of the older request that it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// The bytes that have arrived, for example to tell their number.
+    Keep,
+    /// Its turn, to send the bytes after this offset itself. Otherwise two requests at one offset could end each
+    /// other, and the newer request would always come too late.
+    From(u64),
+}
+
+/// The right of one request to an upload.
+pub(in crate::service) struct Turn {
+    turns: Arc<Turns>,
+    id: UploadId,
+    shared: Arc<Shared>,
+    number: u64,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Turns {
+    /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long.
+    pub(super) async fn enter(self: &Arc<Self>, id: UploadId, wish: Wish) -> Result<Turn> {
+        let shared = Arc::clone(self.0.lock().entry(id).or_default());
+        let mut number = 0;
+        shared.newest.send_modify(|newest| {
+            number = newest.number + 1;
+            *newest = Newest { number, wish };
+        });
+        let lock = Arc::clone(&shared.lock);
+        let mut turn = Turn { turns: Arc::clone(self), id, shared, number, guard: None };
+        match timeout(PATIENCE, lock.lock_owned()).await {
+            Ok(guard) => turn.guard = Some(guard),
+            Err(_) => {
+                let message = "another request of this upload does not end";
+                return Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(5));
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Tests whether a request has the upload.
+    pub(super) fn has(&self, id: UploadId) -> bool {
+        self.0.lock().contains_key(&id)
+    }
+
+    /// Returns the number of uploads that requests have.
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
+impl Turn {
+    /// Resolves when a newer request wants the upload, with its wish.
+    pub(super) async fn superseded(&self) -> Wish {
+        let mut newest = self.shared.newest.subscribe();
+        let newer = newest.wait_for(|newest| newest.number > self.number).await;
+        newer.expect("the turn holds the sender").wish
+    }
+
+    /// Tests whether a newer request wants the upload.
+    #[cfg(test)]
+    fn is_superseded(&self) -> bool {
+        self.shared.newest.borrow().number > self.number
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.guard = None;
+        let mut turns = self.turns.0.lock();
+        // The map's and this one: nobody else waits.
+        if Arc::strong_count(&self.shared) <= 2 {
+            turns.remove(&self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::clock::Timestamp;
+    use crate::tasks;
+
+    #[tokio::test]
+    async fn a_newer_request_ends_the_older_one_and_gets_the_upload() {
+        let turns = Arc::new(Turns::default());
+        let id = UploadId::generate(Timestamp::from_millis(1));
+        let old = turns.enter(id, Wish::Keep).await.unwrap();
+        assert!(!old.is_superseded());
+
+        let (waiting, wanted) = (Arc::clone(&turns), id);
+        let new = tasks::spawn(async move { waiting.enter(wanted, Wish::From(7)).await.unwrap() });
+        assert_eq!(old.superseded().await, Wish::From(7));
+        assert!(old.is_superseded());
+        drop(old);
+        let new = new.await.unwrap();
+        assert!(!new.is_superseded() && turns.has(id));
+        drop(new);
+        assert_eq!(turns.count(), 0, "nothing is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_end_is_not_waited_for_forever() {
+        let turns = Arc::new(Turns::default());
+        let id = UploadId::generate(Timestamp::from_millis(1));
+        let old = turns.enter(id, Wish::Keep).await.unwrap();
+        let refused = turns.enter(id, Wish::Keep).await.err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Busy);
+        drop(old);
+        turns.enter(id, Wish::Keep).await.unwrap();
+        assert_eq!(turns.count(), 0);
+    }
+}
