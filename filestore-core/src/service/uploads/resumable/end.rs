@@ -19,7 +19,7 @@ const PAGE: usize = 200;
 
 impl ResumableUploads<'_> {
     /// Cancels an upload: ends a transfer that runs, and removes the bytes. A file that the upload has made stays.
-    /// From then on the upload is unknown.
+    /// From then on the upload is unknown. If another server has the bytes, the upload is `UploadGone` instead.
     ///
     /// `NotFound` as [`status`](Self::status). `Busy` while the commit runs for long.
     pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
@@ -33,8 +33,16 @@ impl ResumableUploads<'_> {
                 self.until_finished(id).await?;
                 continue;
             }
-            if row.stage.is_live() {
-                self.expect_here(&row)?;
+            if row.stage.is_live() && self.expect_here(&row).is_err() {
+                // The other server finds the ended row, and removes the bytes.
+                let failure = UploadFailure {
+                    code: "cancelled".to_owned(),
+                    message: "the client cancelled the upload".to_owned(),
+                };
+                if self.end(&row, UploadStage::Failed, Some(failure)).await? {
+                    return Ok(());
+                }
+                continue;
             }
             if self.store.inner.metadata.forget_upload(id, row.epoch).await? {
                 self.note_cancelled(&row).await;

@@ -18,7 +18,8 @@
 //! offset exactly one succeeds, and nothing must be unlocked.
 //!
 //! # Several servers
-//! The bytes are on the disk of the server that made the upload. Other servers answer `Busy`.
+//! The bytes are on the disk of the server that made the upload. Other servers can show and cancel the upload. For
+//! bytes they answer `UploadElsewhere`.
 //!
 //! | file | holds |
 //! |---|---|
@@ -166,7 +167,7 @@ impl ResumableUploads<'_> {
         }
         let message =
             "another server has the bytes of this upload: send the request to that server";
-        Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(1))
+        Err(Error::new(ErrorKind::UploadElsewhere, message).with_retry_after_secs(1))
     }
 }
 
