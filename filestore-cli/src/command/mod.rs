@@ -3,6 +3,7 @@
 mod upload;
 mod recursive;
 mod journal;
+mod pending;
 mod walk;
 mod get;
 mod ids;
@@ -184,7 +185,7 @@ async fn on_target(
     match command {
         Command::Upload(args) => match args.recursive.clone() {
             Some(dir) => recursive::run(&dir, args, opened, out).await,
-            None => upload::run(args, target, out).await,
+            None => upload::run(args, opened, out).await,
         },
         Command::Batch(args) => upload::batch(args, target, out).await,
         Command::Get(args) => get::run(args, target, out).await,
