@@ -19,7 +19,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::domain::access::signature::{MAX_WINDOW, SigningSecret};
-use crate::domain::config::{AnimationLimits, StoreConfig};
+use crate::domain::config::{AnimationLimits, ResumableConfig, StoreConfig};
 
 pub use self::tables::KEYS;
 pub use self::units::{ByteCount, InvalidQuantity, Seconds};
@@ -147,6 +147,7 @@ impl StoreConfig {
             return Err(ConfigFileError::value("limits.write_through_secs", "must be at least 1"));
         }
 
+        check_uploads(&self.uploads)?;
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return Err(ConfigFileError::value("variants.quality", "must be 0 to 100"));
         }
@@ -183,6 +184,23 @@ impl StoreConfig {
         }
         Ok(())
     }
+}
+
+fn check_uploads(uploads: &ResumableConfig) -> Result<(), ConfigFileError> {
+    let wrong = ConfigFileError::value;
+    if uploads.lifetime < Duration::from_secs(1) {
+        return Err(wrong("uploads.lifetime_secs", "must be at least 1"));
+    }
+    if uploads.max_age < uploads.lifetime {
+        return Err(wrong("uploads.max_age_secs", "must be at least uploads.lifetime_secs"));
+    }
+    if uploads.max_open == 0 {
+        return Err(wrong("uploads.max_open", "must be at least 1"));
+    }
+    if uploads.max_open_per_organization == 0 {
+        return Err(wrong("uploads.max_open_per_organization", "must be at least 1"));
+    }
+    Ok(())
 }
 
 fn check_animation(limits: &AnimationLimits) -> Result<(), ConfigFileError> {
@@ -335,6 +353,23 @@ mod tests {
         );
         assert!(option("enable_virtual_host_style") == OptionValue::Boolean(true));
         assert!(option("assume_role_duration_seconds") == OptionValue::Integer(900));
+    }
+
+    #[test]
+    fn the_bounds_of_resumable_uploads_are_checked() {
+        for (text, named) in [
+            ("lifetime_secs = 0", "uploads.lifetime_secs"),
+            ("lifetime_secs = 100\nmax_age_secs = 99", "uploads.max_age_secs"),
+            ("max_open = 0", "uploads.max_open"),
+            ("max_open_per_organization = 0", "uploads.max_open_per_organization"),
+            ("max_size = \"-1\"", "line 2"),
+        ] {
+            let error = read(&format!("[uploads]\n{text}")).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+        let config = read("[uploads]\nmax_size = \"5GiB\"\nlifetime_secs = \"2h\"").unwrap();
+        assert_eq!(config.uploads.max_size, 5 << 30);
+        assert_eq!(config.uploads.lifetime, Duration::from_hours(2));
     }
 
     #[test]

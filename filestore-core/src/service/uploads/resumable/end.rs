@@ -18,10 +18,10 @@ use crate::tasks::step::{Step, reached};
 const PAGE: usize = 200;
 
 impl ResumableUploads<'_> {
-    /// Cancels an upload: ends a transfer that runs, and removes the bytes. A file that the upload has made stays.
-    /// From then on the upload is unknown. If another server has the bytes, the upload is `UploadGone` instead.
+    /// Cancels an upload: ends its running transfer and removes its bytes. If the upload is finished, the file stays.
+    /// Afterwards, the upload is unknown. If another server has the bytes, the upload is `UploadGone` instead.
     ///
-    /// `NotFound` as [`status`](Self::status). `Busy` while the commit runs for long.
+    /// Returns `NotFound` as [`status`](Self::status) does, and `Busy` if a commit of the upload takes too long.
     pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
         let id = self.checked(address, scope).await?.upload_id;
         let state = &self.store.inner.uploads.resumable;
