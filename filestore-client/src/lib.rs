@@ -1,10 +1,12 @@
 //! A typed async client for a filestore server.
 //!
-//! [`Client`] has a method for every endpoint except `/metrics` and the API description. Compared
-//! with plain HTTP, the client adds:
+//! [`Client`] has a method for every endpoint except `/metrics`, the API description and `/uploads`,
+//! which uploads use for large files. Compared with plain HTTP, the client adds:
 //!
 //! - **Uploads.** The client streams files in bounded memory, sends an idempotency key, and
 //!   compares the stored digest with the sent bytes.
+//! - **Large files.** Uploads of 16 MiB and more continue after a broken connection. See
+//!   [`Resumable`].
 //! - **Downloads.** The client resumes broken connections, follows the redirect to a storage
 //!   provider without the API key, and checks the SHA-256 of the file.
 //! - **Retries.** If the server is unreachable or busy, the client retries safe requests with
@@ -73,6 +75,7 @@ pub use upload::Upload;
 pub use upload::batch::Batch;
 pub use upload::change::Change;
 pub use upload::item::Item;
+pub use upload::resumable::Resumable;
 pub use variant::{Variant, VariantRequest};
 
 /// The README's example, compiled.

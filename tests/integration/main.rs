@@ -10,6 +10,7 @@ mod bindings;
 mod lifecycle;
 mod upload;
 mod resumable;
+mod resumable_client;
 mod resumable_draft;
 mod resumable_signed;
 mod change;

@@ -598,3 +598,24 @@ async fn abandoned_session_goes() {
     upload.call(Method::DELETE).send().await.expect(204);
     create(&server, &[("upload-length", "5")]).await.expect(201);
 }
+
+#[tokio::test]
+async fn a_finished_upload_answers_with_its_record_on_request() {
+    let server = TestServer::start().await;
+    let upload = of_length(&server, 5).await;
+    let append = |offset: usize, bytes: &'static str| {
+        let call = upload.patch(offset).header("prefer", "respond-async, return=representation");
+        call.body("application/offset+octet-stream", bytes).send()
+    };
+    let unfinished = append(0, "hell").await.expect(204);
+    assert_eq!(unfinished.header("preference-applied"), None);
+    let done = append(4, "o").await.expect(200);
+    assert_eq!(done.only("preference-applied"), "return=representation");
+    assert_eq!(done.record().sha256, sha256_hex(b"hello"));
+    assert_eq!((done.only("file-id"), done.only("upload-offset")), (&*done.file_id(), "5"));
+
+    let empty = create(&server, &[("upload-length", "0"), ("prefer", "return=representation")]);
+    let empty = empty.await.expect(201);
+    assert!(empty.only("location").contains("/uploads/"), "the address of the upload");
+    assert_eq!(empty.record().file_size, 0);
+}

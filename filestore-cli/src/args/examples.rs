@@ -23,6 +23,9 @@ Examples:
 pub(super) const UPLOAD: &str = "\
 When the command succeeds, the files are durable: they survive a crash and a power cut.
 
+If an upload of 16 MiB or more to a server stops early, run the same command again within a day:
+the upload continues at the last byte that the server has stored. The progress counts these bytes.
+
 With --recursive, filestore uploads all files below a directory in the order of their names. It
 includes hidden files and skips symbolic links. A journal records each stored file. If the upload
 stops early, run the same command again: filestore skips the files in the journal if their size
@@ -443,7 +446,8 @@ Examples:
 
 pub(super) const SIGN_UPLOAD: &str = "\
 A browser or a script sends a form with the field `file` to the URL, without a key. The URL fixes
-the organization, the media type and the maximum size. Each URL accepts one file.
+the organization, the media type and the maximum size. Each URL accepts one file. With
+--resumable, the URL is for Uppy and other clients of tus, or for iOS.
 
 If you sign with an API key, revoking that key also ends the URL. Erasing the organization ends it
 too.

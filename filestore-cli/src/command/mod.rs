@@ -179,7 +179,7 @@ async fn on_target(
     match command {
         Command::Upload(args) => match args.recursive.clone() {
             Some(dir) => upload::recursive(&dir, args, opened, out).await,
-            None => upload::run(args, target, out).await,
+            None => upload::run(args, opened, out).await,
         },
         Command::Batch(args) => upload::batch(args, target, out).await,
         Command::Get(args) => get::run(args, target, out).await,

@@ -163,6 +163,26 @@ impl Failure {
         by_code || by_field || self.0.unreachable
     }
 
+    /// Returns true if the same command can succeed later without a change.
+    pub(crate) fn may_pass(&self) -> bool {
+        match &self.0.code {
+            None => self.0.exit == Exit::Failed,
+            Some(code) => matches!(
+                code,
+                ErrorCode::Busy
+                    | ErrorCode::UploadStalled
+                    | ErrorCode::TooManyUploads
+                    | ErrorCode::QuotaExceeded
+                    | ErrorCode::StorageFull
+                    | ErrorCode::DatabaseFull
+                    | ErrorCode::ProviderUnavailable
+                    | ErrorCode::BindingRequired
+                    | ErrorCode::ProviderInactive
+                    | ErrorCode::OutcomeUnknown
+            ),
+        }
+    }
+
     /// Returns the `error` object of the JSON output.
     pub(crate) fn to_json(&self) -> Value {
         let inner = &self.0;

@@ -3,11 +3,11 @@
 
 use std::fs::DirEntry;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{Bench, HANG, Way, filestore, text};
+use crate::support::{Bench, HANG, Way, filestore, pause, text};
 
 macro_rules! in_every_way {
     ($($name:ident)*) => {
@@ -217,12 +217,6 @@ fn a_purge_says_at_which_provider_it_removed() {
         said.starts_with("purged 1 file (1 B)") && said.contains("at disk: removed 1 blob"),
         "{said}"
     );
-}
-
-/// Leaves the processor to the command that is watched.
-#[expect(clippy::disallowed_methods, reason = "a file that appears in a directory wakes nobody")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(20));
 }
 
 fn a_check_says_by_its_exit_status_what_it_found(bench: &Bench) {

@@ -15,5 +15,6 @@ mod environment;
 mod tls;
 mod process;
 mod stopped;
+mod pending;
 mod hostile;
 mod documented;

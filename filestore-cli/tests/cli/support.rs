@@ -201,6 +201,12 @@ pub(crate) fn filestore(work: &Path) -> Command {
     command
 }
 
+/// Leaves the processor to the command that is watched.
+#[expect(clippy::disallowed_methods, reason = "a file that appears in a directory wakes nobody")]
+pub(crate) fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

@@ -12,10 +12,15 @@ use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
 use crate::transport::reply::{Reply, expect_same_id};
 use crate::transport::retry::Retry;
+use crate::upload::delivery::IdempotencyKey;
 use crate::upload::description::{Description, description_setters};
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
+use crate::upload::resumable::{Plan, Resumable, Sent, check_etag};
 use crate::upload::sending::Target;
+
+/// The flag that turns a file into a THUMBNAIL. It comes without new bytes.
+const THUMBNAIL: &str = "make_as_thumbnail";
 
 /// A change of a stored file: a new status, new bytes, or both in one step. Apply the
 /// change with [`Client::change`].
@@ -41,13 +46,14 @@ pub struct Change {
     item: Option<Item>,
     description: Description,
     if_match: Option<String>,
+    resumable: Resumable,
     on_progress: Option<OnProgress>,
 }
 
 impl Change {
     /// Turns a TEMP file into a THUMBNAIL.
     pub fn thumbnail() -> Self {
-        Self { flag: Some("make_as_thumbnail"), ..Self::default() }
+        Self { flag: Some(THUMBNAIL), ..Self::default() }
     }
 
     /// Turns a file with any status into a READY file.
@@ -83,6 +89,14 @@ impl Change {
     #[must_use]
     pub fn if_match(mut self, etag: impl Into<String>) -> Self {
         self.if_match = Some(etag.into());
+        self
+    }
+
+    /// Decides when new bytes continue after a broken connection instead of starting again. By default, files of
+    /// 16 MiB and more continue.
+    #[must_use]
+    pub fn resumable(mut self, resumable: Resumable) -> Self {
+        self.resumable = resumable;
         self
     }
 
@@ -160,14 +174,36 @@ impl Client {
     /// Applies a change.
     ///
     /// If the change has new bytes and the server might have processed it, the client does not
-    /// retry.
+    /// retry. Exception: a [resumable](Change::resumable) replacement continues.
     pub async fn change(
         &self,
         file_id: impl AsRef<str>,
         change: Change,
     ) -> Result<Reply<ChangeReply>> {
         let retry = change.retry();
-        let Change { flag, item, description, if_match, on_progress } = change;
+        let Change { flag, item, description, if_match, resumable, on_progress } = change;
+        let mut item = item.map(|item| item.with(description.clone()));
+        if let Some(item) = &mut item
+            && flag != Some(THUMBNAIL)
+            && resumable.applies_to(item).await?
+        {
+            let mut fields = item.fields();
+            fields.push(("file_id", file_id.as_ref().to_owned()));
+            fields.extend(flag.map(|flag| (flag, "true".to_owned())));
+            let plan = Plan {
+                fields,
+                idempotency_key: IdempotencyKey::Random.fixed(),
+                if_match: if_match.clone(),
+                on_progress: on_progress.clone(),
+                ..Plan::default()
+            };
+            if let Sent::Done(reply, digest) = self.send_in_pieces(&plan, item).await? {
+                let reply: Reply<ChangeReply> = reply.reply()?;
+                expect_same_id(file_id.as_ref(), &reply.value.file_id)?;
+                check_etag(file_id.as_ref(), reply.etag.as_deref(), &digest)?;
+                return Ok(reply);
+            }
+        }
 
         let mut form = Form::default();
         form.text("file_id", file_id.as_ref());
@@ -175,7 +211,7 @@ impl Client {
             form.text(flag, "true");
         }
         match item {
-            Some(item) => form.item("", item.with(description)),
+            Some(item) => form.item("", item),
             None => {
                 for (field, value) in description.fields() {
                     form.text(field, value);

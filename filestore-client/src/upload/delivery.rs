@@ -58,6 +58,17 @@ pub(super) enum IdempotencyKey {
 }
 
 impl IdempotencyKey {
+    /// Returns the header's value, and keeps a random key for a later form.
+    pub(super) fn fixed(&mut self) -> Option<String> {
+        if let Self::Random = self {
+            *self = Self::Given(format!("{:032x}", random_u128()));
+        }
+        match self {
+            Self::Given(key) => Some(key.clone()),
+            Self::Random | Self::Off => None,
+        }
+    }
+
     /// Returns the header's value. A form that can be sent only once gets no random key.
     pub(super) fn resolve(self, form: &Form) -> Option<String> {
         match self {

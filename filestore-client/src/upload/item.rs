@@ -131,6 +131,22 @@ impl Item {
         matches!(self.source, Source::Path(_) | Source::Bytes(_))
     }
 
+    /// Returns the number of bytes, if it is known. The future does not borrow the item, because a reader need
+    /// not be `Sync`.
+    pub(crate) fn len(&self) -> impl Future<Output = Result<Option<u64>>> + Send + use<> {
+        let (path, known) = match &self.source {
+            Source::Path(path) => (Some(path.clone()), None),
+            Source::Bytes(bytes) => (None, Some(bytes.len() as u64)),
+            Source::Reader(_, len) => (None, *len),
+            Source::Spent => (None, None),
+        };
+        async move {
+            let Some(path) = path else { return Ok(known) };
+            let metadata = tokio::fs::metadata(&path).await;
+            Ok(Some(metadata.map_err(|error| Error::io(&opening(&path), error))?.len()))
+        }
+    }
+
     /// Returns the source for one attempt, and its length if known.
     pub(crate) async fn source(&mut self) -> Result<(Source, Option<u64>)> {
         match &self.source {

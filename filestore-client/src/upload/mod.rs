@@ -6,6 +6,8 @@ pub(crate) mod item;
 pub(crate) mod batch;
 pub(crate) mod change;
 mod multipart;
+mod pieces;
+pub(crate) mod resumable;
 mod sending;
 
 use std::fmt;
@@ -27,6 +29,7 @@ use crate::upload::delivery::{Delivery, delivery_setters};
 use crate::upload::description::{Description, description_setters};
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
+use crate::upload::resumable::{Plan, Resumable, Sent};
 use crate::upload::sending::{Target, check_stored};
 
 /// The header that identifies a retried upload.
@@ -54,13 +57,20 @@ pub struct Upload {
     item: Item,
     lifetime: Lifetime,
     sha256: Option<String>,
+    resumable: Resumable,
     delivery: Delivery,
 }
 
 impl Upload {
     /// Creates an upload of an item.
     pub fn new(item: Item) -> Self {
-        Self { item, lifetime: Lifetime::Lasting, sha256: None, delivery: Delivery::default() }
+        Self {
+            item,
+            lifetime: Lifetime::Lasting,
+            sha256: None,
+            resumable: Resumable::default(),
+            delivery: Delivery::default(),
+        }
     }
 
     /// Creates an upload of the file at `path`. See [`Item::from_path`].
@@ -102,6 +112,14 @@ impl Upload {
     #[must_use]
     pub fn sha256(mut self, hex: impl Into<String>) -> Self {
         self.sha256 = Some(hex.into());
+        self
+    }
+
+    /// Decides when the upload continues after a broken connection instead of starting again. By default, files of
+    /// 16 MiB and more continue.
+    #[must_use]
+    pub fn resumable(mut self, resumable: Resumable) -> Self {
+        self.resumable = resumable;
         self
     }
 
@@ -150,7 +168,15 @@ impl Place {
     /// # }
     /// ```
     pub async fn upload_reply(&self, upload: impl Into<Upload>) -> Result<Reply<FileRecord>> {
-        let Upload { item, lifetime, sha256, delivery } = upload.into();
+        let Upload { mut item, lifetime, sha256, resumable, mut delivery } = upload.into();
+        if resumable.applies_to(&item).await? {
+            let plan = self.plan(&item, &lifetime, sha256.as_deref(), &mut delivery);
+            if let Sent::Done(reply, digest) = self.client.send_in_pieces(&plan, &mut item).await? {
+                let reply: Reply<FileRecord> = reply.reply()?;
+                check_stored(&reply.value.file_id, &reply.value.sha256, &digest)?;
+                return Ok(reply);
+            }
+        }
 
         let mut form = self.form();
         if let Lifetime::Temporary = lifetime {
@@ -168,6 +194,35 @@ impl Place {
             check_stored(&reply.value.file_id, &reply.value.sha256, digest)?;
         }
         Ok(reply)
+    }
+
+    /// Describes a resumable upload to this place.
+    fn plan(
+        &self,
+        item: &Item,
+        lifetime: &Lifetime,
+        sha256: Option<&str>,
+        delivery: &mut Delivery,
+    ) -> Plan {
+        let mut fields = item.fields();
+        let has_name = fields.iter().any(|(field, _)| *field == "original_name");
+        if let Some(name) = item.file_name().filter(|_| !has_name) {
+            fields.push(("filename", name.to_owned()));
+        }
+        if let Lifetime::Temporary = lifetime {
+            fields.push(("upload_temp", "true".to_owned()));
+        }
+        fields.extend(sha256.map(|sum| ("sha256", sum.to_owned())));
+        Plan {
+            place: vec![
+                ("organization_id", self.organization_id.to_string()),
+                ("sub_system", self.sub_system.to_string()),
+            ],
+            fields,
+            idempotency_key: delivery.key.fixed(),
+            if_match: None,
+            on_progress: delivery.on_progress.clone(),
+        }
     }
 
     /// Starts a form with the fields of this place.

@@ -106,6 +106,24 @@ impl Form {
     }
 }
 
+/// Returns a body with the next `len` bytes of `reader`. `hasher` has seen the bytes before. Afterwards, `Sending`
+/// contains the hasher that has seen these bytes too.
+pub(super) fn encode_piece(
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    len: u64,
+    hasher: Sha256,
+) -> (Body, Arc<Sending>) {
+    let sending = Arc::new(Sending::new());
+    let encoder = Encoder {
+        pieces: VecDeque::from([Piece::Part(reader, len, hasher)]),
+        open: None,
+        progress: Progress { done_bytes: 0, total_bytes: Some(len) },
+        on_progress: None,
+        sending: Arc::clone(&sending),
+    };
+    (Body::wrap_stream(stream::try_unfold(encoder, Encoder::step)), sending)
+}
+
 /// A form as one attempt sends it.
 pub(crate) struct Encoded {
     pub(crate) content_type: String,
@@ -156,13 +174,16 @@ enum Piece {
     Text(Bytes),
     /// A file, and its announced length.
     File(Source, Option<u64>),
+    /// Bytes of a file that continues in another body: a reader, the number of bytes, and the digest of the
+    /// bytes before.
+    Part(Box<dyn AsyncRead + Send + Unpin>, u64, Sha256),
 }
 
 impl Piece {
     fn text_bytes(&self) -> u64 {
         match self {
             Piece::Text(text) => text.len() as u64,
-            Piece::File(..) => 0,
+            Piece::File(..) | Piece::Part(..) => 0,
         }
     }
 }
@@ -216,10 +237,13 @@ impl Encoder {
         loop {
             if let Some(file) = &mut self.open {
                 let Some(chunk) = file.read().await? else {
-                    let file = self.open.take().expect("it was just read from");
-                    self.sending.lock().digests.push(file.hasher.finalize().into());
+                    self.close_file();
                     continue;
                 };
+                // hyper asks for no more than the announced bytes, so the end of a part is here.
+                if file.is_part && file.left == Some(0) {
+                    self.close_file();
+                }
                 self.progress.done_bytes += chunk.len() as u64;
                 if let Some(report) = &self.on_progress {
                     report(self.progress);
@@ -231,13 +255,22 @@ impl Encoder {
                 None => return Ok(None),
                 Some(Piece::Text(text)) => return Ok(Some(text)),
                 Some(Piece::File(source, left)) => {
-                    self.open = Some(OpenFile {
-                        reader: source.open().await?,
-                        left,
-                        hasher: Sha256::new(),
-                    });
+                    let (reader, hasher) = (source.open().await?, Sha256::new());
+                    self.open = Some(OpenFile { reader, left, hasher, is_part: false });
+                }
+                Some(Piece::Part(reader, len, hasher)) => {
+                    // The reader goes on behind the part.
+                    let reader = Box::new(reader.take(len));
+                    self.open = Some(OpenFile { reader, left: Some(len), hasher, is_part: true });
                 }
             }
+        }
+    }
+
+    /// Keeps the digest of the open file.
+    fn close_file(&mut self) {
+        if let Some(file) = self.open.take() {
+            self.sending.lock().hashers.push(file.hasher);
         }
     }
 }
@@ -248,6 +281,8 @@ struct OpenFile {
     /// Remaining bytes, if the length was announced.
     left: Option<u64>,
     hasher: Sha256,
+    /// True if the file continues in another body.
+    is_part: bool,
 }
 
 impl OpenFile {

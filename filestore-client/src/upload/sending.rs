@@ -9,8 +9,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use reqwest::{Body, Method, RequestBuilder};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -47,9 +48,6 @@ impl Client {
         form: &mut Form,
     ) -> Result<(Received, Vec<Digest>)> {
         let Encoded { content_type, content_length, body, sending } = form.encode().await?;
-        // The encoder must not outlive this call, even after an error.
-        let _over = sending.over.clone().drop_guard();
-
         let mut request = self.request(target.method.clone(), target.path);
         if let Some((name, value)) = &target.header {
             request = request.header(name, value);
@@ -59,6 +57,24 @@ impl Client {
             request = request.header(CONTENT_LENGTH, len);
         }
 
+        let reply = self.send_body(request, body, &sending).await?;
+        let hashers = std::mem::take(&mut sending.lock().hashers);
+        if hashers.len() < form.files() {
+            return Err(Error::protocol("the server answered before it received all files"));
+        }
+        let digests = hashers.into_iter().map(|hasher| hasher.finalize().into()).collect();
+        Ok((reply, digests))
+    }
+
+    /// Sends a request with a body, and reads the reply. The body must stop with `sending`.
+    pub(super) async fn send_body(
+        &self,
+        request: RequestBuilder,
+        body: Body,
+        sending: &Sending,
+    ) -> Result<Received> {
+        // The encoder must not outlive this call, even after an error.
+        let _over = sending.over.clone().drop_guard();
         let settings = self.settings();
         let sent = tokio::select! {
             sent = request.body(body).send() => sent,
@@ -69,12 +85,7 @@ impl Client {
         let response = sent.map_err(|error| sending.explain(&settings.peer, error))?;
 
         sending.replied.cancel();
-        let reply = self.finish(response, JSON_LIMIT_BYTES).await?;
-        let digests = std::mem::take(&mut sending.lock().digests);
-        if digests.len() < form.files() {
-            return Err(Error::protocol("the server answered before it received all files"));
-        }
-        Ok((reply, digests))
+        self.finish(response, JSON_LIMIT_BYTES).await
     }
 }
 
@@ -112,8 +123,8 @@ pub(crate) struct Sending {
 pub(crate) struct State {
     /// The error of the source.
     pub(crate) failure: Option<io::Error>,
-    /// Digests of the completely sent files.
-    pub(crate) digests: Vec<Digest>,
+    /// Digests of the completely sent files. That of a part has seen the bytes before it too.
+    pub(crate) hashers: Vec<Sha256>,
 }
 
 /// The side that the call waits for, and the start of the wait.

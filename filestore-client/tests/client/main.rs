@@ -7,5 +7,6 @@ mod configured;
 mod downloads;
 mod outage;
 mod redirects;
+mod resumable;
 mod tls;
 mod uploads;

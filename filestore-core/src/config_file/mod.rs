@@ -267,6 +267,23 @@ mod tests {
     }
 
     #[test]
+    fn the_bounds_of_resumable_uploads_are_checked() {
+        for (text, named) in [
+            ("lifetime_secs = 0", "uploads.lifetime_secs"),
+            ("lifetime_secs = 100\nmax_age_secs = 99", "uploads.max_age_secs"),
+            ("max_open = 0", "uploads.max_open"),
+            ("max_open_per_organization = 0", "uploads.max_open_per_organization"),
+            ("max_size = \"-1\"", "line 2"),
+        ] {
+            let error = read(&format!("[uploads]\n{text}")).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+        let config = read("[uploads]\nmax_size = \"5GiB\"\nlifetime_secs = \"2h\"").unwrap();
+        assert_eq!(config.uploads.max_size, 5 << 30);
+        assert_eq!(config.uploads.lifetime, Duration::from_hours(2));
+    }
+
+    #[test]
     fn the_records_are_where_the_file_says() {
         let read = |text: &str| {
             StoreConfig::from_toml(text, |name| (name == "PASSWORD").then(|| "hush".to_owned()))

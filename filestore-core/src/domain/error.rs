@@ -153,6 +153,8 @@ kinds! {
     UploadGone => "upload_gone", GONE, final,
     /// The client stopped sending bytes of a resumable upload. The received bytes are kept.
     UploadStalled => "upload_stalled", SERVICE_UNAVAILABLE, retry,
+    /// Another server has the bytes of the resumable upload.
+    UploadElsewhere => "upload_elsewhere", SERVICE_UNAVAILABLE, retry,
     /// Too many resumable uploads are open, or they hold too many bytes.
     TooManyUploads => "too_many_uploads", SERVICE_UNAVAILABLE, retry,
     /// The bytes of the request do not match its checksum.

@@ -264,9 +264,7 @@ fn unusable(path: &Path, why: &str) -> Failure {
 /// Returns the default path of a journal. The path is in the user's state directory (XDG Base Directory
 /// Specification), never in the uploaded tree.
 pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
-    let state = absolute_path_in("XDG_STATE_HOME")
-        .or_else(|| absolute_path_in("HOME").map(|home| home.join(".local/state")));
-    let state = state.ok_or_else(|| {
+    let state = state_directory().ok_or_else(|| {
         Failure::failed("cannot choose a journal file, because XDG_STATE_HOME and HOME are not set")
             .hint("use --journal PATH")
     })?;
@@ -274,6 +272,12 @@ pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
 
     let digest = hex::encode(&Sha256::digest(subject)[..12]);
     Ok(state.join("filestore").join(format!("upload-{digest}.jsonl")))
+}
+
+/// Returns the user's state directory.
+pub(super) fn state_directory() -> Option<PathBuf> {
+    absolute_path_in("XDG_STATE_HOME")
+        .or_else(|| absolute_path_in("HOME").map(|home| home.join(".local/state")))
 }
 
 fn absolute_path_in(variable: &str) -> Option<PathBuf> {

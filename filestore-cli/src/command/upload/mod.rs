@@ -2,6 +2,7 @@
 
 mod recursive;
 mod journal;
+mod pending;
 mod walk;
 
 pub(super) use recursive::recursive;
@@ -10,10 +11,12 @@ use std::path::Path;
 
 use filestore_core::api::FileRecord;
 
+use self::pending::Pending;
+use self::walk::modified_ns;
 use crate::args::{BatchArgs, PlaceArgs, UploadArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, counted, files};
-use crate::store::{Batch, Input, Item, Lifetime, Place, Target, Upload};
+use crate::store::{Batch, Input, Item, Lifetime, Opened, Place, Target, Upload};
 
 impl From<PlaceArgs> for Place {
     fn from(args: PlaceArgs) -> Self {
@@ -22,11 +25,11 @@ impl From<PlaceArgs> for Place {
 }
 
 /// `upload`: uploads files one by one. A failure does not stop the next files.
-pub(super) async fn run(args: UploadArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+pub(super) async fn run(args: UploadArgs, opened: &Opened, out: Output) -> Result<Exit> {
     check_single(&args)?;
     let (mut records, mut exit) = (Vec::new(), Exit::Done);
     for (tried, path) in (1..).zip(&args.files) {
-        let uploaded = upload_one(path, &args, target, out).await;
+        let uploaded = upload_one(path, &args, opened, out).await;
         match uploaded.map_err(|e| e.doing(format!("cannot upload {}", named(path)))) {
             Ok(record) => records.push(record),
             Err(failure) => {
@@ -53,10 +56,12 @@ fn note_untried(files: usize, out: Output) {
 async fn upload_one(
     path: &Path,
     args: &UploadArgs,
-    target: &dyn Target,
+    opened: &Opened,
     out: Output,
 ) -> Result<FileRecord> {
     let input = Input::find(path)?;
+    let mut stopped = Stopped { pending: pending(&input, args, &opened.name), path, out };
+    // Before the upload, so that a stopped upload removes the bar first.
     let meter = out.bytes_meter(named(path), input.size_bytes());
 
     let mut item = Item::new(input);
@@ -68,10 +73,55 @@ async fn upload_one(
         item,
         lifetime: if args.temp { Lifetime::Temporary } else { Lifetime::Lasting },
         sha256: args.sha256.clone(),
-        idempotency_key: args.idempotency_key.clone(),
+        idempotency_key: match &stopped.pending {
+            Some(pending) => Some(pending.key().to_owned()),
+            None => args.idempotency_key.clone(),
+        },
     };
 
-    Ok(target.upload(upload, &meter).await?.record)
+    let uploaded = opened.target.upload(upload, &meter).await;
+    drop(meter);
+    if let Some(pending) = stopped.pending.take() {
+        match &uploaded {
+            Err(failure) if failure.may_pass() => stopped.pending = Some(pending),
+            _ => pending.end(),
+        }
+    }
+    Ok(uploaded?.record)
+}
+
+/// Opens the note of an upload that can continue later. The user's own idempotency key needs no note.
+fn pending(input: &Input, args: &UploadArgs, server: &str) -> Option<Pending> {
+    let Input::File(path, size_bytes) = input else { return None };
+    let is_remote = server.contains("://");
+    if !is_remote || *size_bytes < pending::FROM_BYTES || args.idempotency_key.is_some() {
+        return None;
+    }
+    let (path, metadata) = (path.canonicalize().ok()?, path.metadata().ok()?);
+    let subject = (
+        (server, path.as_os_str().as_encoded_bytes(), size_bytes, modified_ns(&metadata).ok()?),
+        (&args.place.org, &args.place.sub, args.temp),
+        (&args.name, &args.mime, &args.metadata, &args.sha256),
+    );
+    Pending::open(&subject)
+}
+
+/// An upload that can continue later. If the user stops it, or if it fails for now, this value says how to continue.
+struct Stopped<'a> {
+    pending: Option<Pending>,
+    path: &'a Path,
+    out: Output,
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        if self.pending.is_some() {
+            let name = named(self.path);
+            self.out.note(format!(
+                "stopped: {name} is not stored yet. To continue, run the same command again within a day"
+            ));
+        }
+    }
 }
 
 /// `batch`: uploads all files or none.

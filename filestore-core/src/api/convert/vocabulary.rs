@@ -82,6 +82,7 @@ to_wire!(ErrorKind => ErrorCode {
     UploadFinal,
     UploadGone,
     UploadStalled,
+    UploadElsewhere,
     TooManyUploads,
     ChecksumMismatch,
     Busy,

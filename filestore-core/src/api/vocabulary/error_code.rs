@@ -90,6 +90,8 @@ open_word! {
         UploadGone = "upload_gone",
         /// The client stopped sending. The received bytes of the resumable upload are kept.
         UploadStalled = "upload_stalled",
+        /// Another server has the bytes of the resumable upload.
+        UploadElsewhere = "upload_elsewhere",
         /// Too many resumable uploads are open, or they hold too many bytes.
         TooManyUploads = "too_many_uploads",
         /// The bytes of the request do not match `Upload-Checksum`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AnimationLimits, StoreConfig};
+use super::{AnimationLimits, ResumableConfig, StoreConfig};
 use crate::domain::access::signature::{MAX_WINDOW, SigningSecret};
 use crate::domain::error::{Error, ErrorKind};
 
@@ -39,6 +39,7 @@ impl StoreConfig {
         if self.limits.write_through < Duration::from_secs(1) {
             return Err(invalid("limits.write_through_secs", "must be at least 1"));
         }
+        check_uploads(&self.uploads)?;
 
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return Err(invalid("variants.quality", "must be 0 to 100"));
@@ -72,6 +73,22 @@ impl StoreConfig {
         }
         Ok(())
     }
+}
+
+fn check_uploads(uploads: &ResumableConfig) -> Result<(), InvalidSetting> {
+    if uploads.lifetime < Duration::from_secs(1) {
+        return Err(invalid("uploads.lifetime_secs", "must be at least 1"));
+    }
+    if uploads.max_age < uploads.lifetime {
+        return Err(invalid("uploads.max_age_secs", "must be at least uploads.lifetime_secs"));
+    }
+    if uploads.max_open == 0 {
+        return Err(invalid("uploads.max_open", "must be at least 1"));
+    }
+    if uploads.max_open_per_organization == 0 {
+        return Err(invalid("uploads.max_open_per_organization", "must be at least 1"));
+    }
+    Ok(())
 }
 
 fn check_animation(limits: &AnimationLimits) -> Result<(), InvalidSetting> {

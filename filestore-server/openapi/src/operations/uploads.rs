@@ -38,6 +38,11 @@ fn complete() -> Value {
     in_header("Upload-Complete", "Draft: `?1` if the request has the last byte.", values)
 }
 
+fn prefer() -> Value {
+    let values = json!({ "type": "string", "enum": ["return=representation"] });
+    in_header("Prefer", "tus: the reply to the last byte contains the record (RFC 7240).", values)
+}
+
 fn create() -> Operation {
     Operation::post("/uploads", "createUpload", WRITE)
         .says(
@@ -50,6 +55,7 @@ fn create() -> Operation {
             tus(),
             draft(),
             complete(),
+            prefer(),
             bytes("Upload-Length", "File size in bytes."),
             in_header(
                 "Upload-Defer-Length",
@@ -116,6 +122,7 @@ fn append() -> Operation {
             tus(),
             draft(),
             complete(),
+            prefer(),
             bytes("Upload-Offset", "Offset of the first byte."),
             bytes("Upload-Length", "File size in bytes, if the creation did not name the size."),
             in_header(
@@ -125,6 +132,7 @@ fn append() -> Operation {
             ),
         ])
         .bytes()
+        .replies(200, "tus with `Prefer`: the record of the finished file.", reply::<FileRecord>)
         .replies(201, "Draft: the record of the finished file.", reply::<FileRecord>)
         .replies_nothing(204, "The bytes are stored.")
         .refuses([409, 410, 412, 422, 460, 502, 507])

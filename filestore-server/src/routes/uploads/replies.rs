@@ -59,13 +59,16 @@ pub(super) fn sent(
     response
 }
 
+/// The preference for a record in the reply (RFC 7240 section 4.2), which tus does not have.
+const REPRESENTATION: &str = "return=representation";
+
 /// Replies to a creation of tus.
 pub(super) async fn tus_created(
     call: &Call,
     upload: &ResumableUpload,
     is_replay: bool,
 ) -> Result<Response, Failure> {
-    let mut response = empty(StatusCode::CREATED);
+    let mut response = with_record(call, upload, StatusCode::CREATED).await?;
     put_progress(response.headers_mut(), upload);
     put(response.headers_mut(), LOCATION.as_str(), &location(call, upload));
     if is_replay {
@@ -80,10 +83,34 @@ pub(super) async fn tus_appended(
     call: &Call,
     upload: &ResumableUpload,
 ) -> Result<Response, Failure> {
-    let mut response = empty(StatusCode::NO_CONTENT);
+    let mut response = with_record(call, upload, StatusCode::NO_CONTENT).await?;
     put_progress(response.headers_mut(), upload);
     put_file(call, response.headers_mut(), upload).await?;
     Ok(response)
+}
+
+/// Returns a reply with the record of a finished upload if the request prefers one, like the reply to a form.
+/// Otherwise returns an empty reply with the status that tus wants.
+async fn with_record(
+    call: &Call,
+    upload: &ResumableUpload,
+    status: StatusCode,
+) -> Result<Response, Failure> {
+    if !upload.is_finished() || !prefers_record(call) {
+        return Ok(empty(status));
+    }
+    let record = record(call, upload).await?;
+    let mut response = whole(call, &record, upload.is_replacement).await?;
+    if status == StatusCode::NO_CONTENT {
+        *response.status_mut() = StatusCode::OK;
+    }
+    put(response.headers_mut(), "preference-applied", REPRESENTATION);
+    Ok(response)
+}
+
+fn prefers_record(call: &Call) -> bool {
+    let mut lines = call.headers.get_all("prefer").iter().filter_map(|line| line.to_str().ok());
+    lines.any(|line| line.split(',').any(|one| one.trim().eq_ignore_ascii_case(REPRESENTATION)))
 }
 
 /// Replies to a HEAD.

@@ -20,17 +20,20 @@ use crate::tasks;
 const CHECKED_BYTES: u64 = 256 << 20;
 
 impl ResumableUploads<'_> {
-    /// Appends all of `body` to an upload, and ends a transfer of the upload that runs. Once the last byte has
-    /// arrived, makes the file.
+    /// Appends `body` to an upload, and ends a running transfer of this upload. After the last byte, stores the file.
     ///
-    /// The work goes on if the caller goes away: what has arrived by then is kept. An error of the body ends the
-    /// transfer after a checkpoint, so the next request starts behind the last byte.
+    /// If you drop the future, the received bytes are kept. If the body fails, the received bytes are kept too, and
+    /// the next request starts after them.
     ///
-    /// `UploadOffsetMismatch` if the body does not start at the upload's offset, which is in the details.
-    /// `UploadLengthExceeded` for more bytes than the length. `UploadLengthInconsistent` for another length than
-    /// before. `ChecksumMismatch` if the checksum does not hold. `UploadSuperseded` if a newer request came.
-    /// Others as [`status`](Self::status), and those of the commit. If such an error can pass, the upload stays
-    /// open one byte before its end: send the last byte again.
+    /// Errors, in addition to those of [`status`](Self::status):
+    /// - `UploadOffsetMismatch` if the body does not start at the upload's offset. The details contain the offset.
+    /// - `UploadLengthExceeded` if there are more bytes than the length
+    /// - `UploadLengthInconsistent` if the request sets another length than before
+    /// - `ChecksumMismatch` if the checksum is wrong
+    /// - `UploadSuperseded` if a newer request ended this one
+    /// - `UploadElsewhere` if another server has the bytes
+    /// - the errors of an upload. If such an error is temporary, the upload stays open one byte before its end: send
+    ///   the last byte again.
     pub async fn append<E>(
         self,
         address: &UploadAddress,

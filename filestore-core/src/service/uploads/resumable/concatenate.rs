@@ -25,11 +25,12 @@ use crate::storage::ByteStream;
 const MOST_PARTS: usize = 100;
 
 impl ResumableUploads<'_> {
-    /// Creates an upload of the bytes of `parts`, in their order, and makes its file. The parts end with it. The
-    /// same call again finds the same upload. `caller` is a text that no other caller has.
+    /// Joins the bytes of `parts` in their order to an upload, and stores the file. Afterwards, the parts are unknown.
+    /// A second call with the same parts returns the same upload. `caller` must be different for each caller.
     ///
-    /// `InvalidField` for no parts, more than 100, a repeated one, and one that is not a whole partial upload of
-    /// the organization in `scope`. Others as [`create`](Self::create) and [`append`](Self::append).
+    /// Returns `InvalidField` for no parts, more than 100 parts, a repeated part, and a part that is not a complete
+    /// partial upload of the organization in `scope`. Other errors are those of [`create`](Self::create) and
+    /// [`append`](Self::append).
     pub async fn concatenate(
         self,
         new: NewResumable,

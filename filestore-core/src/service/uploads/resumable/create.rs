@@ -25,13 +25,17 @@ const HELD_STEP: u64 = 64 << 20;
 const RETRY_AFTER_SECS: u64 = 60;
 
 impl ResumableUploads<'_> {
-    /// Creates an upload, or finds the one that an earlier creation with the same idempotency key and the same
-    /// terms has made.
+    /// Creates an upload. If an earlier creation had the same idempotency key and the same terms, returns the earlier
+    /// upload.
     ///
-    /// `InvalidField` for a bad name or type. `TooLarge` for a length over [`ResumableConfig::max_size`].
-    /// `QuotaExceeded` and `StorageFull` if there is no room for the length. `TooManyUploads` if the bounds of
-    /// [`ResumableConfig`] are reached. `IdempotencyMismatch` if the key was used with other terms. For a
-    /// replacement, also `NotFound` and `PreconditionFailed`.
+    /// Errors:
+    /// - `InvalidField` for an invalid name or type
+    /// - `TooLarge` for a length over [`ResumableConfig::max_size`]
+    /// - `QuotaExceeded` and `StorageFull` if there is no room for the length
+    /// - `TooManyUploads` if a limit of [`ResumableConfig`] is reached
+    /// - `IdempotencyMismatch` if the key was used with other terms
+    /// - `SignatureUsed` if the signed URL was used already
+    /// - `NotFound` and `PreconditionFailed` for a replacement
     ///
     /// [`ResumableConfig`]: crate::config::ResumableConfig
     /// [`ResumableConfig::max_size`]: crate::config::ResumableConfig::max_size

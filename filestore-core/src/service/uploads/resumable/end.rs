@@ -18,10 +18,10 @@ use crate::tasks::step::{Step, reached};
 const PAGE: usize = 200;
 
 impl ResumableUploads<'_> {
-    /// Cancels an upload: ends a transfer that runs, and removes the bytes. A file that the upload has made stays.
-    /// From then on the upload is unknown.
+    /// Cancels an upload: ends its running transfer and removes its bytes. If the upload is finished, the file stays.
+    /// Afterwards, the upload is unknown. If another server has the bytes, the upload is `UploadGone` instead.
     ///
-    /// `NotFound` as [`status`](Self::status). `Busy` while the commit runs for long.
+    /// Returns `NotFound` as [`status`](Self::status) does, and `Busy` if a commit of the upload takes too long.
     pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
         let id = self.checked(address, scope).await?.upload_id;
         let state = &self.store.inner.uploads.resumable;
@@ -33,8 +33,16 @@ impl ResumableUploads<'_> {
                 self.until_finished(id).await?;
                 continue;
             }
-            if row.stage.is_live() {
-                self.expect_here(&row)?;
+            if row.stage.is_live() && self.expect_here(&row).is_err() {
+                // The other server finds the ended row, and removes the bytes.
+                let failure = UploadFailure {
+                    code: "cancelled".to_owned(),
+                    message: "the client cancelled the upload".to_owned(),
+                };
+                if self.end(&row, UploadStage::Failed, Some(failure)).await? {
+                    return Ok(());
+                }
+                continue;
             }
             if self.store.inner.metadata.forget_upload(id, row.epoch).await? {
                 self.note_cancelled(&row).await;

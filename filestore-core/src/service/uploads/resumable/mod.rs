@@ -1,15 +1,15 @@
-//! Resumable uploads: their rows, the transfers that bring bytes, the commit, the end.
+//! Resumable uploads: creation, transfers, commit and end.
 //!
 //! # Purpose
-//! A resumable upload is a row that owns a staged file. A request brings some bytes, and the next request goes
-//! on where the last one ended: after a cut line, a sleep of the laptop, or a restart of the server.
+//! A resumable upload is a row that owns a staged file. Each request appends some bytes. The next request continues
+//! where the last one ended, also after a broken connection or a restart of the server.
 //!
 //! # The rule
-//! Write, fdatasync, commit the offset with the state of the digest, then tell. So no client sends a told byte
-//! again, and no offset goes back. The commit is a compare-and-set on the epoch, the stage and the offset.
+//! Write, fdatasync, commit the offset with the state of the digest, then tell the offset. So a client never sends a
+//! told byte again, and offsets never decrease. The commit is a compare-and-set on epoch, stage and offset.
 //!
-//! Only the commit of the file tells the last byte of a known length: some clients take an offset that equals the
-//! length for success. Until then, at most length − 1 is told, with the digest state of that offset.
+//! Some clients take an offset that equals the length for success. So only the commit of the file tells the last byte
+//! of a known length. Until then, the told offset is at most length − 1.
 //!
 //! # Locking
 //! One request at a time has an upload (`turns`). A newer request ends the older request, which keeps what has
@@ -18,18 +18,19 @@
 //! offset exactly one succeeds, and nothing must be unlocked.
 //!
 //! # Several servers
-//! The bytes are on the disk of the server that made the upload. Other servers answer `Busy`.
+//! The bytes are on the disk of the server that made the upload. Other servers can show and cancel the upload. For
+//! bytes they answer `UploadElsewhere`.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `request` | what a caller hands in, and what it gets back |
-//! | `terms` | the terms of an upload, as they are stored |
+//! | `request` | requests and results |
+//! | `terms` | the stored terms of an upload |
 //! | `turns` | the one request that has an upload |
-//! | `state` | what all requests share |
+//! | `state` | the state that all requests share |
 //! | `token` | the secret part of an upload's address |
 //! | `permit` | uploads with a signed URL |
 //! | `create`, `append`, `transfer`, `finish`, `end` | the life of an upload |
-//! | `concatenate` | an upload of the bytes of others |
+//! | `concatenate` | an upload that joins other uploads |
 //! | `recovery` | the start of the process |
 
 pub(super) mod append;
@@ -58,7 +59,7 @@ pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
 use self::request::{ResumableUpload, UploadAddress};
 use self::turns::Wish;
 
-/// Resumable uploads; from [`FileStore::resumable`].
+/// Resumable uploads of a store, from [`FileStore::resumable`].
 ///
 /// ```
 /// use bytes::Bytes;
@@ -91,18 +92,18 @@ pub struct ResumableUploads<'a> {
 }
 
 impl FileStore {
-    /// Gives access to resumable uploads.
+    /// Returns the handle for resumable uploads.
     pub fn resumable(&self) -> ResumableUploads<'_> {
         ResumableUploads { store: self }
     }
 }
 
 impl ResumableUploads<'_> {
-    /// Returns an upload of an organization in `scope`. A transfer of the upload that runs keeps what has
-    /// arrived and ends with `UploadSuperseded`, so the offset is the one at which the next request starts.
+    /// Returns an upload of an organization in `scope`. A running transfer of the upload ends with
+    /// `UploadSuperseded` and keeps its bytes. So the next request starts at the returned offset.
     ///
-    /// `NotFound` for an unknown upload, a wrong token, and an organization outside the scope. `UploadGone` with
-    /// the reason for an upload that has failed or expired, or whose file was deleted.
+    /// Returns `NotFound` for an unknown upload, a wrong token, and an organization outside the scope. Returns
+    /// `UploadGone` with the reason if the upload has failed or expired, or if its file was deleted.
     pub async fn status(self, address: &UploadAddress, scope: &Scope) -> Result<ResumableUpload> {
         let id = self.checked(address, scope).await?.upload_id;
         let row = match self.store.inner.uploads.resumable.enter(id, Wish::Keep).await {
@@ -113,8 +114,8 @@ impl ResumableUploads<'_> {
         self.view_live(row).await
     }
 
-    /// Lists up to `limit` uploads of an organization, ended ones included, in the order of their ids above
-    /// `after`. Their tokens are left out. Transfers go on.
+    /// Lists up to `limit` uploads of an organization in the order of their ids, starting after `after`. The list
+    /// contains ended uploads, but no tokens. Running transfers continue.
     pub async fn list(
         self,
         organization: &OrganizationId,
@@ -125,7 +126,7 @@ impl ResumableUploads<'_> {
         Ok(rows.into_iter().map(ResumableUpload::listed).collect())
     }
 
-    /// Ends all transfers: each keeps what has arrived, and answers `Busy`. For a program that is about to end.
+    /// Ends all transfers with `Busy`. Their bytes are kept. Call this before the program ends.
     pub fn stop(self) {
         self.store.inner.uploads.resumable.stop();
     }
@@ -166,7 +167,7 @@ impl ResumableUploads<'_> {
         }
         let message =
             "another server has the bytes of this upload: send the request to that server";
-        Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(1))
+        Err(Error::new(ErrorKind::UploadElsewhere, message).with_retry_after_secs(1))
     }
 }
 

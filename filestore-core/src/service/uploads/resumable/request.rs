@@ -1,4 +1,4 @@
-//! Requests: what an application hands in with a resumable upload, and what it gets back.
+//! Requests and results of resumable uploads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,17 +18,17 @@ use crate::service::uploads::idempotency::IdempotencyKey;
 use super::permit::ResumablePermit;
 use super::terms;
 
-/// The address of a resumable upload: its id, and a token without which nobody can use it.
+/// The address of a resumable upload: its id and a secret token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UploadAddress {
-    /// The id, which logs and lists show.
+    /// Id. Logs and lists show the id without the token.
     pub upload_id: UploadId,
     /// The token, 22 characters of base64url. A secret.
     pub(super) token: String,
 }
 
 impl UploadAddress {
-    /// Returns the address as a segment of a path: `{upload_id}.{token}`. A secret.
+    /// Returns the address as a path segment, `{upload_id}.{token}`. The result is a secret.
     pub fn to_segment(&self) -> String {
         format!("{}.{}", self.upload_id, self.token)
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for UploadAddress {
 impl FromStr for UploadAddress {
     type Err = Error;
 
-    /// Reads `{upload_id}.{token}`. Any other text is `NotFound`, like an unknown upload.
+    /// Parses `{upload_id}.{token}`. Any other text is `NotFound`, like an unknown upload.
     fn from_str(text: &str) -> Result<Self> {
         let read = text.split_once('.').and_then(|(id, token)| Some((id.parse().ok()?, token)));
         let (upload_id, token) = read.ok_or_else(super::unknown)?;
@@ -52,7 +52,7 @@ impl FromStr for UploadAddress {
     }
 }
 
-/// A resumable upload to create: everything but its bytes.
+/// A resumable upload to create, without its bytes.
 ///
 /// ```
 /// use filestore_core::NewUpload;
@@ -67,16 +67,15 @@ impl FromStr for UploadAddress {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewResumable {
-    /// The new file, or the file that gets new bytes.
+    /// A new file, or a file that gets new bytes.
     pub target: ResumableTarget,
-    /// The length of the file. If it is not known yet, a later request names it.
+    /// Length of the file. If you do not know the length yet, set it in a later [`Append`].
     pub length: Option<u64>,
-    /// The idempotency key: a second creation with the same key and the same terms finds the same upload.
+    /// Idempotency key. A second creation with the same key and the same terms returns the same upload.
     pub idempotency: Option<IdempotencyKey>,
-    /// A text of the client that comes back with each [`ResumableUpload`], for example `Upload-Metadata`.
+    /// Text of the client, for example `Upload-Metadata`. Every [`ResumableUpload`] returns it.
     pub note: String,
-    /// The place of the upload in a concatenation, for example `Upload-Concat`. It comes back with each
-    /// [`ResumableUpload`].
+    /// Place of the upload in a concatenation, for example `Upload-Concat`. Every [`ResumableUpload`] returns it.
     pub concat: Option<String>,
     /// The signed URL that grants the upload, instead of a key. It takes the place of the idempotency key.
     pub permit: Option<ResumablePermit>,
@@ -89,21 +88,21 @@ pub struct NewResumable {
 pub enum ResumableTarget {
     /// A new file.
     New(NewUpload),
-    /// None: the bytes are a part of another upload of the organization. See
+    /// No file. The bytes are a part of another upload of the organization. See
     /// [`ResumableUploads::concatenate`](super::ResumableUploads::concatenate).
     Partial {
-        /// The organization.
+        /// Organization.
         organization_id: OrganizationId,
     },
     /// A file that gets new bytes.
     Replace {
-        /// The file.
+        /// File id.
         file_id: FileId,
-        /// What comes with the bytes.
+        /// New name, type and status.
         new: Replacement,
-        /// The conditions, which are checked at the creation and in the commit.
+        /// Conditions. The store checks them at the creation and in the commit.
         conditions: Preconditions,
-        /// The organizations whose files the caller may change.
+        /// Organizations with files that the caller can change.
         scope: Scope,
     },
 }
@@ -137,7 +136,7 @@ impl NewResumable {
         }
     }
 
-    /// Announces the length of the file.
+    /// Sets the length of the file.
     #[must_use]
     pub fn with_length(mut self, length: u64) -> Self {
         self.length = Some(length);
@@ -158,7 +157,7 @@ impl NewResumable {
         self
     }
 
-    /// Keeps a text of the client with the upload.
+    /// Stores a text of the client with the upload.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
@@ -166,62 +165,62 @@ impl NewResumable {
     }
 }
 
-/// A creation that succeeded.
+/// The result of a creation.
 #[derive(Debug, Clone)]
 pub struct CreatedUpload {
     /// The upload.
     pub upload: ResumableUpload,
-    /// True if an earlier creation with the same idempotency key has made the upload.
+    /// True if an earlier creation with the same idempotency key created the upload.
     pub is_replay: bool,
 }
 
-/// The right of a request, asked for again before the commit. Returns the organizations that the caller may
-/// write to by then.
+/// Checks the caller's right again before the commit. Returns the organizations that the caller can write to
+/// now.
 pub type Recheck = Box<dyn FnOnce() -> BoxFuture<'static, Result<Scope>> + Send + Sync>;
 
 /// A checksum of the bytes of one request.
 pub trait BodyCheck: Send + Sync {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     fn update(&mut self, bytes: &[u8]);
 
-    /// Tests whether the bytes are the announced ones.
+    /// Returns true if all bytes together match the checksum.
     fn holds(&self) -> bool;
 }
 
-/// Bytes for a resumable upload: everything but the bytes.
+/// A request that appends bytes to a resumable upload, without the bytes.
 #[non_exhaustive]
 pub struct Append {
-    /// The offset of the first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// The number of bytes of this request, if it is known. A body with fewer bytes was cut.
+    /// Number of bytes in this request, if known. If fewer bytes arrive, the request fails.
     pub content_length: Option<u64>,
-    /// The length of the file, if this request names it.
+    /// Length of the file, if this request sets it.
     pub length: Option<u64>,
-    /// The end of the file.
+    /// Decides if the file ends with this request.
     pub ends: Ends,
-    /// A checksum of this request's bytes. They count only if it holds.
+    /// Checksum of the bytes in this request. If the checksum is wrong, the store drops these bytes.
     pub check: Option<Box<dyn BodyCheck>>,
-    /// The organizations whose uploads the caller may continue.
+    /// Organizations with uploads that the caller can continue.
     pub scope: Scope,
-    /// The right of the request, asked for again before the commit; by default, `scope`.
+    /// Check of the caller's right before the commit. The default is `scope`.
     pub recheck: Option<Recheck>,
     /// True for the bytes of the parts of a final upload.
     pub(super) is_of_parts: bool,
 }
 
-/// The sign by which the last byte of a file is known.
+/// The end of a file, as a request announces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// The length of the file is reached.
+    /// The file ends when its length is reached.
     ByLength,
-    /// The request is the last one.
+    /// The file ends with this request.
     WithThisRequest,
     /// Another request follows, even if the length is reached.
     Later,
 }
 
 impl Append {
-    /// Describes bytes that begin at `offset`.
+    /// Describes bytes that start at `offset`.
     pub fn at(offset: u64) -> Self {
         Self {
             offset,
@@ -235,21 +234,21 @@ impl Append {
         }
     }
 
-    /// Names the length of the file.
+    /// Sets the length of the file.
     #[must_use]
     pub fn with_length(mut self, length: u64) -> Self {
         self.length = Some(length);
         self
     }
 
-    /// Says when the file ends.
+    /// Sets the end of the file.
     #[must_use]
     pub fn ending(mut self, ends: Ends) -> Self {
         self.ends = ends;
         self
     }
 
-    /// Names the organizations whose uploads the caller may continue.
+    /// Sets the organizations with uploads that the caller can continue.
     #[must_use]
     pub fn within(mut self, scope: Scope) -> Self {
         self.scope = scope;
@@ -268,40 +267,40 @@ impl fmt::Debug for Append {
     }
 }
 
-/// A resumable upload, as a caller sees it.
+/// The state of a resumable upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResumableUpload {
-    /// The address.
+    /// Address. A secret.
     pub address: UploadAddress,
-    /// The stage.
+    /// Stage.
     pub stage: UploadStage,
-    /// The number of bytes that are on the disk. The next request starts here.
+    /// Number of durable bytes. The next request starts at this offset.
     pub offset: u64,
-    /// The length of the file, once it is known.
+    /// Length of the file, if known.
     pub length: Option<u64>,
-    /// The organization of the file.
+    /// Organization of the file.
     pub organization_id: OrganizationId,
-    /// The text that the client gave at the creation.
+    /// Text that the client set at the creation.
     pub note: String,
-    /// The place of the upload in a concatenation, as the client gave it.
+    /// Place of the upload in a concatenation, as the client set it.
     pub concat: Option<String>,
-    /// The given name of the file.
+    /// Name of the file, if the client set one.
     pub original_name: Option<String>,
-    /// The file, once the upload is finished.
+    /// Id of the file, after the upload is finished.
     pub file_id: Option<FileId>,
     /// True if the upload replaces the bytes of a file.
     pub is_replacement: bool,
-    /// The reason, once the upload has failed.
+    /// Reason, if the upload has failed.
     pub failure: Option<UploadFailure>,
-    /// The instant of the creation.
+    /// Time of the creation.
     pub created_at: Timestamp,
-    /// The instant at which the upload ends, or is forgotten if it has ended.
+    /// Time at which the upload expires. For an ended upload, the time at which the store forgets it.
     pub expires_at: Timestamp,
 }
 
 impl ResumableUpload {
-    /// Tests whether the file exists.
+    /// Returns true if the file exists.
     pub fn is_finished(&self) -> bool {
         self.stage == UploadStage::Finished
     }
