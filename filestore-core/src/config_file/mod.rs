@@ -159,6 +159,8 @@ fn masked(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::domain::config::MetadataPlace;
     use crate::domain::file::status::Location;
