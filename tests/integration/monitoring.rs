@@ -498,3 +498,27 @@ async fn the_audit_log_is_printable_ascii_whatever_is_asked_for() {
     let text = std::fs::read(&path).expect("the log");
     assert!(text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')), "{}", text.escape_ascii());
 }
+
+#[tokio::test]
+async fn an_audit_line_is_short_however_long_the_request_is() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("12345").ok().await.file_id;
+
+    let one_long = json!({"ids": ["\u{9b}".repeat(30_000)]});
+    server.post("/api/v1/files/delete").json(&one_long).send().await.expect(200);
+    let many: Vec<_> = (0..999).map(|n| format!("{}{n:03}", "\u{9b}".repeat(25))).collect();
+    let many = json!({"ids": [vec![id.to_string()], many].concat()});
+    server.post("/api/v1/files/delete").json(&many).send().await.expect(200);
+    let unknown = json!({"\u{9b}".repeat(30_000): 1});
+    let sign = server.post(&format!("/api/v1/files/{id}/sign")).json(&unknown);
+    sign.send().await.expect(400);
+
+    let read = lines(&path, 3).await;
+    assert_eq!(read[1]["report"]["file_ids"], json!([id]));
+    assert_eq!(read[1]["report"]["not_ids"], 999);
+    assert_eq!(read[1]["report"]["failed"].as_object().map(serde_json::Map::len), Some(10));
+    let text = std::fs::read_to_string(&path).expect("the log");
+    assert!(text.lines().all(|line| line.len() < 8192), "{text}");
+}

@@ -4,35 +4,52 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// The maximum number of lines that wait for the disk. A line has a few hundred bytes.
+/// The maximum number of lines that wait for the disk.
 const QUEUE: usize = 4096;
+/// The maximum bytes of the lines that wait for the disk. Most lines have a few hundred bytes, but a line about
+/// a thousand files has more than 30,000.
+const QUEUE_BYTES: usize = 4 << 20;
 
 /// A handle for the thread. Dropping it writes the waiting lines, and ends the thread.
 #[derive(Debug)]
 pub(super) struct AuditFile {
     lines: Option<SyncSender<String>>,
+    /// The bytes of the lines that wait.
+    waiting: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl AuditFile {
     /// Opens the file at `path` for appending. Creates it with access only for its owner.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let waiting = Arc::<AtomicUsize>::default();
         let mut target = Target { path: path.to_owned(), file: append_to(path)? };
-        let (lines, waiting) = sync_channel(QUEUE);
+        let (lines, queue) = sync_channel(QUEUE);
+        let taken = Arc::clone(&waiting);
         let thread = thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || target.write_all_of(&waiting))?;
-        Ok(Self { lines: Some(lines), thread: Some(thread) })
+            .spawn(move || target.write_all_of(&queue, &taken))?;
+        Ok(Self { lines: Some(lines), waiting, thread: Some(thread) })
     }
 
     /// Queues a line. Returns it if the queue is full.
     pub(super) fn write(&self, line: String) -> Option<String> {
         let lines = self.lines.as_ref().expect("taken on drop only");
-        lines.try_send(line).err().map(|refused| match refused {
-            TrySendError::Full(line) | TrySendError::Disconnected(line) => line,
+        let bytes = line.len();
+        if self.waiting.fetch_add(bytes, Relaxed) + bytes > QUEUE_BYTES {
+            self.waiting.fetch_sub(bytes, Relaxed);
+            return Some(line);
+        }
+        lines.try_send(line).err().map(|refused| {
+            self.waiting.fetch_sub(bytes, Relaxed);
+            match refused {
+                TrySendError::Full(line) | TrySendError::Disconnected(line) => line,
+            }
         })
     }
 }
@@ -54,8 +71,9 @@ struct Target {
 }
 
 impl Target {
-    fn write_all_of(&mut self, waiting: &Receiver<String>) {
-        while let Ok(mut line) = waiting.recv() {
+    fn write_all_of(&mut self, queue: &Receiver<String>, waiting: &AtomicUsize) {
+        while let Ok(mut line) = queue.recv() {
+            waiting.fetch_sub(line.len(), Relaxed);
             line.push('\n');
             if let Err(error) = self.append(&line) {
                 tracing::error!(
@@ -85,4 +103,21 @@ impl Target {
 
 fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_that_wait_are_bounded_in_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = AuditFile::open(&dir.path().join("audit.jsonl")).unwrap();
+        // As many as a disk that takes nothing would leave waiting.
+        audit.waiting.store(QUEUE_BYTES - 10, Relaxed);
+
+        assert_eq!(audit.write("eleven byte".to_owned()).as_deref(), Some("eleven byte"));
+        assert_eq!(audit.waiting.load(Relaxed), QUEUE_BYTES - 10);
+        assert_eq!(audit.write("ten bytes.".to_owned()), None);
+    }
 }

@@ -157,7 +157,7 @@ const SIGNALS: [i64; 5] = [
 /// Calls that leave the process group, access other processes, create memory that outlives its process,
 /// access files by name that Landlock does not protect, observe other files, reach the kernel itself, or
 /// bypass this filter.
-const ALWAYS_DENIED: [i64; 67] = [
+const ALWAYS_DENIED: [i64; 76] = [
     libc::SYS_setsid,
     libc::SYS_setpgid,
     libc::SYS_ptrace,
@@ -180,12 +180,20 @@ const ALWAYS_DENIED: [i64; 67] = [
     libc::SYS_fchmodat,
     FCHMODAT2,
     libc::SYS_fchownat,
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
     SETXATTRAT,
+    GETXATTRAT,
+    LISTXATTRAT,
     REMOVEXATTRAT,
+    FILE_GETATTR,
+    FILE_SETATTR,
     libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_fanotify_init,
@@ -201,6 +209,7 @@ const ALWAYS_DENIED: [i64; 67] = [
     libc::SYS_chroot,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_fsopen,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
@@ -232,7 +241,12 @@ const FCHMODAT2: i64 = 452;
 const STATMOUNT: i64 = 457;
 const LISTMOUNT: i64 = 458;
 const SETXATTRAT: i64 = 463;
+const GETXATTRAT: i64 = 464;
+const LISTXATTRAT: i64 = 465;
 const REMOVEXATTRAT: i64 = 466;
+const OPEN_TREE_ATTR: i64 = 467;
+const FILE_GETATTR: i64 = 468;
+const FILE_SETATTR: i64 = 469;
 
 /// The older forms of such calls.
 #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::copy::{self, Copying};
 use super::draft::Draft;
-use super::files::{BACKING_UP, READING, full, make_directory, remove_if_there};
+use super::files::{BACKING_UP, READING, full, make_directory, open_regular, remove_if_there};
 use super::manifest::Manifest;
 use super::marker::{self, MARKER};
 use super::runs::{Claim, Runs, Sharing};
@@ -231,7 +231,7 @@ impl BackupDirectory {
 
     /// Opens the manifest of a finished snapshot. `NotFound` if there is no such snapshot.
     pub(super) fn open_manifest(&self, id: SnapshotId) -> Result<Manifest> {
-        match File::open(self.manifest_path(id)) {
+        match open_regular(&self.manifest_path(id)) {
             Ok(file) => Manifest::open(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(Error::not_found("the snapshot"))
@@ -279,7 +279,7 @@ impl BackupDirectory {
 
     /// Opens the content with this digest. `None` if there is no content.
     pub(super) fn open_blob(&self, sha256: Sha256) -> Result<Option<File>> {
-        match File::open(self.blob_path(sha256)) {
+        match open_regular(&self.blob_path(sha256)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(READING, error)),
@@ -288,7 +288,7 @@ impl BackupDirectory {
 
     /// Opens the snapshot's copy of the database. `None` if it is missing.
     pub(super) fn open_copy(&self, id: SnapshotId) -> Result<Option<File>> {
-        match File::open(self.database(id)) {
+        match open_regular(&self.database(id)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(READING, error)),

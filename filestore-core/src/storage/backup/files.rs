@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 use crate::domain::error::{Error, ErrorKind, Result};
 
 /// The name of this work in errors.
@@ -44,6 +46,17 @@ pub(super) fn make_directory(path: &Path) -> Result<()> {
     })
 }
 
+/// Opens a file of a destination to read it. A pipe or device in its place is an error, and does not wait for a
+/// writer.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("this is not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Writes a small file, and flushes the file and its name.
 pub(super) fn write_durably(path: &Path, text: &str) -> Result<()> {
     let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
@@ -62,4 +75,26 @@ pub(super) fn full(error: Error) -> Error {
     }
     let message = "the destination disk is full. The copied files remain, and the next run continues with the rest";
     Error::new(ErrorKind::StorageFull, message).with_field("destination").with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_content_is_an_error_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("blob");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+
+        assert!(open_regular(&pipe).is_err());
+        assert_eq!(
+            open_regular(&dir.path().join("none")).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        fs::write(dir.path().join("file"), "content").unwrap();
+        assert_eq!(open_regular(&dir.path().join("file")).unwrap().metadata().unwrap().len(), 7);
+    }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::damaged::DAMAGED;
 use super::directory::{BLOBS, DATABASE, MANIFEST, SNAPSHOTS};
-use super::files::READING;
+use super::files::{READING, open_regular};
 use super::intake::INCOMING;
 use super::manifest::{self, Manifest};
 use super::marker;
@@ -206,7 +206,7 @@ fn manifests(path: &Path) -> Result<Vec<(SnapshotId, PathBuf)>> {
 }
 
 fn opened(manifest: &Path) -> Result<Option<File>> {
-    match File::open(manifest) {
+    match open_regular(manifest) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(READING, error)),

@@ -17,7 +17,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::record::FileRecord;
 use crate::domain::id::SnapshotId;
 use crate::domain::report::backup::{BlobProblem, RestoreReport, Selection};
-use crate::domain::report::erasure::Era;
+use crate::domain::report::erasure::{Era, erased};
 use crate::metadata::sqlite::SnapshotDatabase;
 use crate::service::files::put_back::put_back;
 use crate::storage::backup::{DatabaseFile, Destination, Manifest, RunKind, Stored};
@@ -58,13 +58,19 @@ async fn restore_from(
     let manifest = claimed.manifest(id).await?;
     let (sender, mut records) = mpsc::channel(AHEAD);
     let naming = tasks::blocking(move || name_records(&database, manifest, &selection, &sender));
-    progress.accepted();
+
+    let mut next = records.recv().await;
+    if let Some(first) = &next {
+        expect_not_erased(store, first).await?;
+        progress.accepted();
+    }
     progress.start(None);
 
     let mut report = RestoreReport::default();
-    while let Some(named) = records.recv().await {
+    while let Some(named) = next {
         restore_one(store, &**claimed, named, &mut report).await?;
         progress.advance(1);
+        next = records.recv().await;
     }
     let (found, damaged) = naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
     report.damaged_records = damaged;
@@ -72,6 +78,16 @@ async fn restore_from(
         return Err(Error::not_found("the file in the snapshot"));
     }
     Ok(report)
+}
+
+/// Returns `Conflict` if the organization was erased after the snapshot, so that the run is refused before it is
+/// accepted. [`put_back`] checks again for each file.
+async fn expect_not_erased(store: &FileStore, named: &NamedRecord) -> Result<()> {
+    let organization = &named.record.organization_id;
+    if store.inner().metadata.is_erased_since(organization, named.era).await? {
+        return Err(erased());
+    }
+    Ok(())
 }
 
 async fn restore_one(

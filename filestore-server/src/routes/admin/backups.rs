@@ -101,7 +101,7 @@ async fn create(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Re
             let report = store.admin().backup(&backups, options, progress).await?;
             Ok(BackupReport::from(report))
         },
-        BackupReport::failed,
+        |error| BackupReport::failed(error.into()),
     )
     .await
 }
@@ -115,7 +115,7 @@ async fn verify(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Re
             let report = open(&store, &destination).await?.verify(id, progress).await?;
             Ok(BackupVerifyReport::from(report))
         },
-        BackupVerifyReport::failed,
+        |error| BackupVerifyReport::failed(error.into()),
     )
     .await
 }
@@ -136,7 +136,7 @@ async fn restore(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<R
             let report = store.admin().restore(&backups, id, selection, progress).await?;
             Ok(BackupRestoreReport::from(report))
         },
-        BackupRestoreReport::failed,
+        |error| BackupRestoreReport::failed(error.into()),
     )
     .await
 }
@@ -154,7 +154,7 @@ async fn prune(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Res
             let report = open(&store, &destination).await?.prune(keep, progress).await?;
             Ok(BackupPruneReport::from(report))
         },
-        BackupPruneReport::failed,
+        |error| BackupPruneReport::failed(error.into()),
     )
     .await
 }
@@ -171,20 +171,16 @@ async fn forget(call: &Arc<Call>, destination: &str, json: &[u8]) -> Result<Resp
 async fn reporting<T, F>(
     call: &Arc<Call>,
     work: impl FnOnce(Arc<dyn Progress>) -> F + Send + 'static,
-    failed: fn(BackupError) -> T,
+    failed: fn(&Error) -> T,
 ) -> Result<Response, Failure>
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
-    long_run::reply_with(call, Departure::Abort, move |_, acceptance| async move {
-        let outcome = work(Arc::<Acceptance>::clone(&acceptance)).await.map_err(as_conflict);
-        match outcome {
-            Err(error) if acceptance.is_given() => Ok(failed(BackupError::from(&error))),
-            outcome => outcome,
-        }
-    })
-    .await
+    let work = move |_, acceptance: Arc<Acceptance>| async move {
+        work(acceptance).await.map_err(as_conflict)
+    };
+    long_run::reply_reporting(call, Departure::Abort, work, Some(failed)).await
 }
 
 /// Turns the refusal because of another run at a provider into a conflict.

@@ -79,13 +79,6 @@ impl Drop for Waiting {
 /// Reports that the work is accepted, and ignores all other progress.
 pub(super) struct Acceptance(Mutex<Option<oneshot::Sender<()>>>);
 
-impl Acceptance {
-    /// Returns true if the work was accepted. Later failures have no status.
-    pub(super) fn is_given(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-}
-
 impl Progress for Acceptance {
     fn accepted(&self) {
         let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,6 +104,20 @@ where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
+    reply_reporting(call, departure, work, None).await
+}
+
+/// Does the same as [`reply_with`]. If the reply has begun, `failed` makes the report of a failure.
+pub(super) async fn reply_reporting<T, F>(
+    call: &Arc<Call>,
+    departure: Departure,
+    work: impl FnOnce(Stop, Arc<Acceptance>) -> F,
+    failed: Option<fn(&Error) -> T>,
+) -> Result<Response, Failure>
+where
+    T: Serialize + Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
     let stop = Stop::default();
     let (accepted, acceptance) = oneshot::channel();
     let acceptance = async {
@@ -124,7 +131,7 @@ where
     let begun = Arc::new(AtomicBool::new(false));
     let running = spawn(call, &begun, work(stop.clone(), accepted));
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
-    first_of(call.id, running, waiting, acceptance, &begun).await
+    first_of(call.id, running, waiting, acceptance, &begun, failed).await
 }
 
 /// Runs `work` to its end in its own task, even if the client disconnects, and replies with its report. A
@@ -140,7 +147,7 @@ where
     let running = spawn(call, &begun, work);
     let task = running.abort_handle();
     let waiting = Waiting { departure: Departure::Finish, stop: Stop::default(), task };
-    first_of(call.id, running, waiting, sleep(BEAT), &begun).await
+    first_of(call.id, running, waiting, sleep(BEAT), &begun, None).await
 }
 
 /// Runs the work in a task. If its reply has `begun` before the end, the audit log records the end, even if
@@ -168,13 +175,14 @@ async fn first_of<T: Serialize + Send + 'static>(
     waiting: Waiting,
     acceptance: impl Future<Output = ()>,
     begun: &AtomicBool,
+    failed: Option<fn(&Error) -> T>,
 ) -> Result<Response, Failure> {
     tokio::select! {
         biased;
         ended = &mut running => return reply::ok(&joined(ended)?),
         () = acceptance => begun.store(true, Ordering::Release),
     }
-    Ok(reply::ok_streamed(report(id, running, waiting)))
+    Ok(reply::ok_streamed(report(id, running, waiting, failed)))
 }
 
 /// Streams line feeds until the work is done, then the report.
@@ -182,6 +190,7 @@ fn report<T: Serialize + Send + 'static>(
     id: RequestId,
     running: JoinHandle<Result<T>>,
     waiting: Waiting,
+    failed: Option<fn(&Error) -> T>,
 ) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
     let mut beats = interval(BEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -191,7 +200,11 @@ fn report<T: Serialize + Send + 'static>(
         tokio::select! {
             biased;
             ended = &mut running => {
-                let encoded = joined(ended).and_then(|report| {
+                let ended = match (joined(ended), failed) {
+                    (Err(error), Some(failed)) => Ok(failed(&error)),
+                    (ended, _) => ended,
+                };
+                let encoded = ended.and_then(|report| {
                     serde_json::to_vec(&report).map_err(|e| Error::internal("encoding a reply", e))
                 });
                 if let Err(error) = &encoded {
@@ -224,7 +237,8 @@ mod tests {
         let running = tokio::spawn(work);
         let task = running.abort_handle();
         let waiting = Waiting { departure: Departure::Finish, stop: Stop::default(), task };
-        first_of(RequestId::fresh(), running, waiting, sleep(BEAT), &AtomicBool::default()).await
+        let begun = AtomicBool::default();
+        first_of(RequestId::fresh(), running, waiting, sleep(BEAT), &begun, None).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use filestore_core::api::ErrorCode;
 use filestore_core::{Error, ErrorKind, FileId, FileRecord, Result};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error;
 use crate::reply::Failure;
 use crate::request::call::Call;
+use crate::request::notes::Notes;
 use crate::request::object::{Object, required};
+
+/// The maximum number of texts in an audit line that were sent as ids and are none.
+const SHOWN_NOT_IDS: usize = 10;
+/// The maximum bytes of such a text in an audit line.
+const SHOWN_BYTES: usize = 64;
 
 /// The ids of a request, as they were sent.
 pub(super) struct Asked {
@@ -61,18 +67,32 @@ impl Asked {
     }
 }
 
-/// Tells the audit log for how many files the request was `done`, and why not for the others.
+/// Tells the audit log for how many files the request was `done`, and why not for the others. Also names the
+/// files if the line has no room for the body.
+///
+/// Any text can be sent as an id. The line has only the first of the texts that are no ids.
 pub(super) fn report(call: &Call, done: &str, outcomes: &[(String, Outcome)]) {
-    let failed: serde_json::Map<_, _> = outcomes
-        .iter()
-        .filter_map(|(id, outcome)| {
-            let (code, _) = outcome.as_ref().err()?;
-            Some((id.clone(), Value::from(code.as_str())))
-        })
-        .collect();
-    let count = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count();
-    call.report(done, count);
+    let mut failed = Map::new();
+    let mut not_ids = 0;
+    for (id, outcome) in outcomes {
+        let Err((code, _)) = outcome else { continue };
+        let is_id = id.parse::<FileId>().is_ok();
+        if is_id || not_ids < SHOWN_NOT_IDS {
+            let shown = &id[..id.floor_char_boundary(SHOWN_BYTES)];
+            failed.insert(shown.to_owned(), Value::from(code.as_str()));
+        }
+        not_ids += usize::from(!is_id);
+    }
+
+    let succeeded = outcomes.iter().filter(|(_, outcome)| outcome.is_ok());
+    call.report(done, succeeded.clone().count());
     call.report("failed", failed);
+    if not_ids > SHOWN_NOT_IDS {
+        call.report("not_ids", not_ids);
+    }
+    if call.notes.as_ref().is_some_and(Notes::has_long_body) {
+        call.report("file_ids", succeeded.map(|(id, _)| id.as_str()).collect::<Vec<_>>());
+    }
 }
 
 #[cfg(test)]
