@@ -91,7 +91,7 @@ async fn the_same_terms_find_the_upload_and_other_terms_replace_it() {
     assert_ne!(other, first);
     append(&server, &first, 2, b"llo").await.problem(401, "unauthorized");
     append(&server, &other, 0, b"world!").await.expect(204);
-    assert_eq!(server.staged(), 0, "the first upload is gone");
+    server.wait_for_empty_staging().await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, RetryPolicy, Upload};
+use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, Resumable, RetryPolicy, Upload};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::script::{Answer, HANG, ID, Script, Then, When, content, place, quick, record};
@@ -147,7 +147,8 @@ async fn an_early_refusal_of_a_known_length_is_reported_too() {
     let server = Script::with(vec![refusal]).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 30).unwrap();
-    let error = server.place().upload(Upload::from_path(file.path()).unwrap()).await.unwrap_err();
+    let upload = Upload::from_path(file.path()).unwrap().resumable(Resumable::Never);
+    let error = server.place().upload(upload).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let length: u64 = server.requests()[0].header("content-length").unwrap().parse().unwrap();
     assert!(length > 1 << 30);

@@ -121,6 +121,15 @@ fn is_disk_full(error: &Error) -> bool {
 }
 
 impl Failure {
+    /// Creates the reply to request `id` for a client that does not know the status 410: 404 instead.
+    pub(crate) fn into_response_without_gone(self, id: &RequestId) -> Response {
+        let mut response = self.into_response(id);
+        if response.status() == StatusCode::GONE {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        response
+    }
+
     /// Creates the reply to request `id`. Logs failures of the service.
     pub(crate) fn into_response(self, id: &RequestId) -> Response {
         self.log(id);

@@ -6,7 +6,7 @@
 //!
 //! - `crate::error` has the statuses of the server's own refusals (4xx and 5xx). The core's errors get theirs
 //!   from `ErrorKind::http_status`.
-//! - [`success`] has a constructor for each other status (200, 201, 206, 302, 304).
+//! - [`success`] has a constructor for each other status (200, 201, 204, 206, 302, 303, 304).
 //!
 //! A handler calls a constructor or returns a [`Failure`].
 
@@ -23,8 +23,8 @@ pub(crate) use error::{Failure, MERGE_PATCH};
 pub(crate) use not_ready::not_ready;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
-    Unfinished, created, created_again, found, json_text, metrics, not_modified, ok, ok_streamed,
-    page, partial_content, preflight, with_etag,
+    Empty, Unfinished, as_ok, created, created_again, empty, found, json_text, metrics,
+    not_modified, ok, ok_streamed, page, partial_content, preflight, see_other, with_etag,
 };
 
 #[cfg(test)]

@@ -98,6 +98,42 @@ pub(crate) fn preflight(allowed: HeaderMap) -> Response {
     response
 }
 
+/// The status of a reply without a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Empty {
+    /// 200.
+    Ok,
+    /// 201.
+    Created,
+    /// 204.
+    NoContent,
+}
+
+/// Replies without a body.
+pub(crate) fn empty(status: Empty) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = match status {
+        Empty::Ok => StatusCode::OK,
+        Empty::Created => StatusCode::CREATED,
+        Empty::NoContent => StatusCode::NO_CONTENT,
+    };
+    response
+}
+
+/// Replies 200 instead of another success.
+pub(crate) fn as_ok(mut response: Response) -> Response {
+    *response.status_mut() = StatusCode::OK;
+    response
+}
+
+/// Replies 303 to `location`.
+pub(crate) fn see_other(location: HeaderValue) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
 /// Replies 302 to `location`.
 pub(crate) fn found(location: HeaderValue) -> Response {
     let mut response = Response::default();

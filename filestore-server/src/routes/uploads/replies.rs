@@ -6,12 +6,12 @@ use filestore_core::api::{self, PREFIX};
 use filestore_core::uploads::ResumableUpload;
 use filestore_core::{ErrorKind, FileRecord, Scope};
 use http::header::{ALLOW, CACHE_CONTROL, ETAG, LOCATION, REFERRER_POLICY};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use warp::reply::Response;
 
 use crate::http::date;
 use crate::http::etag::EntityTag;
-use crate::reply::{self, Failure};
+use crate::reply::{self, Empty, Failure, empty};
 use crate::request::call::Call;
 use crate::resumable::{ALGORITHMS, EXTENSIONS, Interop, Protocol, VERSION};
 use crate::routes::files::record::converted_one;
@@ -38,23 +38,19 @@ pub(super) fn sent(
         Err(Failure::Core(error)) => error.details().offset,
         _ => None,
     };
-    let is_unknown_at_all =
-        matches!(&outcome, Err(Failure::Core(error)) if error.kind() == ErrorKind::UploadGone);
-
-    let mut response = outcome.unwrap_or_else(|failure| failure.into_response(&call.id));
+    let mut response = outcome.unwrap_or_else(|failure| match protocol {
+        Protocol::Draft(draft) if draft < Interop::V8 => {
+            failure.into_response_without_gone(&call.id)
+        }
+        _ => failure.into_response(&call.id),
+    });
     let headers = response.headers_mut();
     if let Some(offset) = offset {
         put(headers, "upload-offset", &offset.to_string());
     }
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    match protocol {
-        Protocol::Tus => put(headers, "tus-resumable", VERSION),
-        Protocol::Draft(draft) => {
-            if is_unknown_at_all && draft < Interop::V8 {
-                *response.status_mut() = StatusCode::NOT_FOUND;
-            }
-        }
-        Protocol::Plain => {}
+    if protocol == Protocol::Tus {
+        put(headers, "tus-resumable", VERSION);
     }
     response
 }
@@ -68,7 +64,7 @@ pub(super) async fn tus_created(
     upload: &ResumableUpload,
     is_replay: bool,
 ) -> Result<Response, Failure> {
-    let mut response = with_record(call, upload, StatusCode::CREATED).await?;
+    let mut response = with_record(call, upload, Empty::Created).await?;
     put_progress(response.headers_mut(), upload);
     put(response.headers_mut(), LOCATION.as_str(), &location(call, upload));
     if is_replay {
@@ -83,7 +79,7 @@ pub(super) async fn tus_appended(
     call: &Call,
     upload: &ResumableUpload,
 ) -> Result<Response, Failure> {
-    let mut response = with_record(call, upload, StatusCode::NO_CONTENT).await?;
+    let mut response = with_record(call, upload, Empty::NoContent).await?;
     put_progress(response.headers_mut(), upload);
     put_file(call, response.headers_mut(), upload).await?;
     Ok(response)
@@ -94,16 +90,14 @@ pub(super) async fn tus_appended(
 async fn with_record(
     call: &Call,
     upload: &ResumableUpload,
-    status: StatusCode,
+    status: Empty,
 ) -> Result<Response, Failure> {
     if !upload.is_finished() || !prefers_record(call) {
         return Ok(empty(status));
     }
     let record = record(call, upload).await?;
-    let mut response = whole(call, &record, upload.is_replacement).await?;
-    if status == StatusCode::NO_CONTENT {
-        *response.status_mut() = StatusCode::OK;
-    }
+    let response = whole(call, &record, upload.is_replacement).await?;
+    let mut response = if status == Empty::Created { response } else { reply::as_ok(response) };
     put(response.headers_mut(), "preference-applied", REPRESENTATION);
     Ok(response)
 }
@@ -120,8 +114,8 @@ pub(super) async fn head(
     upload: &ResumableUpload,
 ) -> Result<Response, Failure> {
     let status = match protocol {
-        Protocol::Draft(_) => StatusCode::NO_CONTENT,
-        Protocol::Tus | Protocol::Plain => StatusCode::OK,
+        Protocol::Draft(_) => Empty::NoContent,
+        Protocol::Tus | Protocol::Plain => Empty::Ok,
     };
     let mut response = empty(status);
     let headers = response.headers_mut();
@@ -154,7 +148,7 @@ pub(super) fn draft_unfinished(
     is_creation: bool,
 ) -> Response {
     let is_created = is_creation || draft < Interop::V8;
-    let mut response = empty(if is_created { StatusCode::CREATED } else { StatusCode::NO_CONTENT });
+    let mut response = empty(if is_created { Empty::Created } else { Empty::NoContent });
     let headers = response.headers_mut();
     put_progress(headers, upload);
     put_draft(call, headers, draft, upload);
@@ -205,7 +199,7 @@ pub(super) async fn whole(
 
 /// Replies to OPTIONS: what is supported, and the limits.
 pub(super) async fn options(call: Arc<Call>) -> Result<Response, Failure> {
-    let mut response = empty(StatusCode::NO_CONTENT);
+    let mut response = empty(Empty::NoContent);
     let headers = response.headers_mut();
     let config = call.store().config().uploads;
     put(headers, "tus-resumable", VERSION);
@@ -269,12 +263,6 @@ async fn put_file(
         headers.insert(ETAG, EntityTag::of(&record.blob.sha256).to_header());
     }
     Ok(())
-}
-
-fn empty(status: StatusCode) -> Response {
-    let mut response = Response::default();
-    *response.status_mut() = status;
-    response
 }
 
 fn put(headers: &mut HeaderMap, name: &str, value: &str) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use filestore_core::api;
 use filestore_core::uploads::{ResumableUpload, UploadAddress};
 use filestore_core::{Error, Scope};
-use http::header::{ACCEPT, LOCATION};
-use http::{HeaderValue, Method, StatusCode};
+use http::header::ACCEPT;
+use http::{HeaderValue, Method};
 use warp::reply::Response;
 
 use super::create::expect_bytes;
@@ -120,7 +120,7 @@ async fn shown(
         return replies::head(call, protocol, &upload).await;
     }
     if upload.is_finished() && protocol == Protocol::Tus && !wants_json(call) {
-        return Ok(to_file(call, &upload));
+        return to_file(call, &upload);
     }
     reply::ok(&super::shown::shown(&upload))
 }
@@ -132,13 +132,11 @@ fn wants_json(call: &Call) -> bool {
 }
 
 /// Redirects to the file of a finished upload: some clients show the address of the upload as that of the file.
-fn to_file(call: &Call, upload: &ResumableUpload) -> Response {
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::SEE_OTHER;
+fn to_file(call: &Call, upload: &ResumableUpload) -> Result<Response, Failure> {
     let id = upload.file_id.map(|id| id.to_string()).unwrap_or_default();
     let path = call.app.base.public(&format!("{}/files/{id}", api::PREFIX));
-    response.headers_mut().extend(HeaderValue::try_from(path).ok().map(|path| (LOCATION, path)));
-    response
+    let path = HeaderValue::try_from(path).map_err(|e| Error::internal("naming a file", e))?;
+    Ok(reply::see_other(path))
 }
 
 /// Answers DELETE: ends the upload, and leaves a file that it has made.
@@ -158,9 +156,7 @@ async fn cancelled(call: &Call, protocol: Protocol, at: &Segment) -> Result<Resp
     }
     call.report("upload_id", address.upload_id.to_string());
     call.store().resumable().cancel(&address, &scope).await?;
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    Ok(reply::empty(reply::Empty::NoContent))
 }
 
 /// Returns the address in the path, and the organizations with uploads that the request can continue.
