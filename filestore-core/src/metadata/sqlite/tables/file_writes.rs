@@ -138,10 +138,8 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
         return Ok(Updated::OverQuota);
     }
 
-    if old.blob_key != next.blob.key.as_str() {
-        if !intents::stands(tx.sql, &next.blob)? {
-            return Ok(Updated::PlacementStale);
-        }
+    if old.blob_key != next.blob.key.as_str() && !intents::stands(tx.sql, &next.blob)? {
+        return Ok(Updated::PlacementStale);
     }
     if let Some(upload) = &update.upload
         && !resumables::finish(tx.sql, upload, next.file_id)?
