@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use filestore_core::admin::{BackupOptions, Backups, Progress, Selection, SnapshotId};
 use filestore_core::api::{
-    BackupDestination, BackupError, BackupForgetReport, BackupPruneReport, BackupReport,
-    BackupRestoreReport, BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
+    BackupDestination, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
 };
 use filestore_core::{Error, ErrorKind, FileStore, Result};
 use percent_encoding::percent_decode_str;

@@ -26,18 +26,18 @@ use super::path::Segment;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::fields::missing;
-use crate::routes::filters::{Route, answer, call, get_or_head, not_allowed, with_body};
+use crate::routes::filters::{RouteFilter, call, get_or_head, not_allowed, reply_of, with_body};
 
 /// The uploads of a page of the list, by default and at most.
 const PAGE: (usize, usize) = (100, 1000);
 
 /// Builds `/uploads` and `/uploads/{upload}`.
-pub(crate) fn routes() -> Route {
+pub(crate) fn routes() -> RouteFilter {
     let list =
-        get_or_head().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
+        get_or_head().and(call()).then(|call: Arc<Call>| reply_of(Arc::clone(&call), list(call)));
     let options = warp::options()
         .and(call())
-        .then(|call: Arc<Call>| answer(Arc::clone(&call), replies::options(call)));
+        .then(|call: Arc<Call>| reply_of(Arc::clone(&call), replies::options(call)));
     let all = warp::path!("uploads").and(
         warp::post()
             .and(with_body(create::create))
@@ -51,27 +51,26 @@ pub(crate) fn routes() -> Route {
     all.or(one()).unify().boxed()
 }
 
-fn one() -> Route {
+fn one() -> RouteFilter {
     let path = warp::path!("uploads" / Segment).boxed();
     let with_bytes = path.clone().and(warp::patch().or(warp::post()).unify());
     let with_bytes = with_bytes.and(call()).and(crate::request::incoming::body()).then(
         |at: Segment, call: Arc<Call>, body| {
-            answer(Arc::clone(&call), session::with_body(call, at, body))
+            reply_of(Arc::clone(&call), session::with_body(call, at, body))
         },
     );
     let read =
         path.clone().and(get_or_head()).and(call()).then(|at: Segment, call: Arc<Call>| {
-            answer(Arc::clone(&call), session::read(call, at))
+            reply_of(Arc::clone(&call), session::read(call, at))
         });
     let cancel =
         path.clone().and(warp::delete()).and(call()).then(|at: Segment, call: Arc<Call>| {
-            answer(Arc::clone(&call), session::cancel(call, at))
+            reply_of(Arc::clone(&call), session::cancel(call, at))
         });
-    let options = path
-        .clone()
-        .and(warp::options())
-        .and(call())
-        .then(|_: Segment, call: Arc<Call>| answer(Arc::clone(&call), replies::options(call)));
+    let options =
+        path.clone().and(warp::options()).and(call()).then(|_: Segment, call: Arc<Call>| {
+            reply_of(Arc::clone(&call), replies::options(call))
+        });
     let rest =
         path.and(not_allowed("GET, HEAD, POST, PATCH, DELETE, OPTIONS")).map(|_, reply| reply);
     let first = with_bytes.or(read).unify().or(cancel).unify();

@@ -226,7 +226,7 @@ pub(super) async fn record(call: &Call, upload: &ResumableUpload) -> Result<File
 
 /// Returns the URL of an upload: absolute if the public URL is known, else a path.
 fn location(call: &Call, upload: &ResumableUpload) -> String {
-    call.app.base.minted(&format!("{PREFIX}/uploads/{}", upload.address.to_segment()))
+    call.app.base.client_url(&format!("{PREFIX}/uploads/{}", upload.address.to_segment()))
 }
 
 fn limit(call: &Call) -> String {

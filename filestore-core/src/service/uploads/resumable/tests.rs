@@ -25,7 +25,7 @@ use crate::tasks;
 
 /// Bytes that tell a hole or a shift.
 fn content(length: u32) -> Vec<u8> {
-    (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..length).map(|at| at.wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect()
 }
 
 type Bodies = Result<Bytes, Error>;

@@ -155,7 +155,10 @@ async fn a_final_upload_in_pieces_goes_on_after_a_failure() {
     let part = append(&store, &part, Append::at(0), b"hello").await.unwrap().address;
     let join = async |recheck: Option<_>| {
         let new = NewResumable { concat: Some("final;a".into()), ..NewResumable::new(new()) };
-        store.resumable().concatenate(new, &[part.clone()], "", &Scope::All, recheck).await
+        store
+            .resumable()
+            .concatenate(new, std::slice::from_ref(&part), "", &Scope::All, recheck)
+            .await
     };
     let busy = refused(ErrorKind::Busy).recheck;
     assert_eq!(kind(join(busy).await), ErrorKind::Busy);
