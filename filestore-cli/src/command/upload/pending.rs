@@ -15,7 +15,7 @@
 //! A note that a crash cuts off is replaced. The upload then starts again.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -75,18 +75,15 @@ impl Pending {
 
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let key = match serde_json::from_str::<Note>(&text) {
-            Ok(note) => note.key,
-            Err(_) => {
-                let key = format!("filestore-upload-{}", FileId::generate(Timestamp::now()));
-                let text = serde_json::to_vec(&Note { key: key.clone() })?;
-                file.set_len(0)?;
-                // The start of the file, because it was empty or is empty now.
-                std::os::unix::fs::FileExt::write_all_at(&file, &text, 0)?;
-                file.flush()?;
-                key
-            }
-        };
+        if let Ok(note) = serde_json::from_str::<Note>(&text) {
+            return Ok(Some(Self { _file: file, path, key: note.key }));
+        }
+
+        let key = format!("filestore-upload-{}", FileId::generate(Timestamp::now()));
+        let text = serde_json::to_vec(&Note { key: key.clone() })?;
+        file.set_len(0)?;
+        // At the start of the file, because reading has moved the position.
+        std::os::unix::fs::FileExt::write_all_at(&file, &text, 0)?;
         Ok(Some(Self { _file: file, path, key }))
     }
 

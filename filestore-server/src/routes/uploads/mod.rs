@@ -15,6 +15,7 @@ mod replies;
 mod session;
 mod shown;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use filestore_core::OrganizationId;
@@ -37,7 +38,7 @@ pub(crate) fn routes() -> RouteFilter {
         get_or_head().and(call()).then(|call: Arc<Call>| reply_of(Arc::clone(&call), list(call)));
     let options = warp::options()
         .and(call())
-        .then(|call: Arc<Call>| reply_of(Arc::clone(&call), replies::options(call)));
+        .then(|call: Arc<Call>| reply_of(Arc::clone(&call), ready(Ok(replies::options(&call)))));
     let all = warp::path!("uploads").and(
         warp::post()
             .and(with_body(create::create))
@@ -69,7 +70,7 @@ fn one() -> RouteFilter {
         });
     let options =
         path.clone().and(warp::options()).and(call()).then(|_: Segment, call: Arc<Call>| {
-            reply_of(Arc::clone(&call), replies::options(call))
+            reply_of(Arc::clone(&call), ready(Ok(replies::options(&call))))
         });
     let rest =
         path.and(not_allowed("GET, HEAD, POST, PATCH, DELETE, OPTIONS")).map(|_, reply| reply);
