@@ -65,12 +65,26 @@ fn a_check_refuses_what_a_start_refuses_with_the_same_words() {
         let check = run(&dir, &["--check-config", "--config", "c.toml"]);
         assert_eq!(check.0, Some(2), "{config}: {}", check.2);
         assert!(check.2.contains(why) && check.1.is_empty(), "{config}: {}", check.2);
+        let reason = check.2.lines().last().unwrap_or_default();
+        assert!(reason.starts_with("filestore-server: c.toml: "), "{config}: {reason}");
+        assert_eq!(reason.matches("c.toml").count(), 1, "{config}: {reason}");
         assert!(!dir.path().join("filestore-data").exists(), "{config}");
 
         let started = run(&dir, &["--config", "c.toml"]);
         assert_eq!(started.0, Some(2), "{config}: {}", started.2);
         let last = |log: &str| log.lines().last().map(str::to_owned);
         assert_eq!(last(&started.2), last(&check.2), "{config}");
+    }
+}
+
+#[test]
+fn a_refusal_of_a_flag_does_not_name_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir, "listen = \"127.0.0.1:0\"\n");
+    for flag in [["--listen", "0.0.0.0:0"], ["--public-url", "ftp://x"]] {
+        let args = [&["--check-config", "--config", "c.toml"][..], &flag].concat();
+        let (code, _, stderr) = run(&dir, &args);
+        assert!(code == Some(2) && !stderr.contains("c.toml"), "{flag:?}: {stderr}");
     }
 }
 
