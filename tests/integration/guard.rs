@@ -116,17 +116,28 @@ async fn administration_is_for_this_machine() {
     let status = "/api/v1/admin/status";
 
     plain.get(status).send().await.expect(200);
-    for sign in ["x-forwarded-for", "forwarded", "via", "x-real-ip"] {
+    let others = [
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "cf-connecting-ip",
+        "true-client-ip",
+    ];
+    for sign in others.into_iter().chain(["x-forwarded-for"]) {
         let passed_on = plain.get(status).header(sign, "127.0.0.1").send().await;
         assert_eq!(passed_on.problem(403, "forbidden").status, 403, "{sign}");
     }
 
-    for sign in ["forwarded", "via", "x-real-ip"] {
+    for sign in others {
         let untold = behind.get(status).header(sign, "9.9.9.9").send().await;
         assert_eq!(untold.problem(403, "forbidden").status, 403, "{sign} names no client");
     }
 
     behind.get(status).header("x-forwarded-for", "127.0.0.5").send().await.expect(200);
+    let told = behind.get(status).header("x-forwarded-for", "127.0.0.5");
+    told.header("x-forwarded-proto", "https").send().await.expect(200);
     let elsewhere = behind.get(status).header("x-forwarded-for", "9.9.9.9").send().await;
     elsewhere.problem(403, "forbidden");
     behind.get(HEALTH).header("x-forwarded-for", "9.9.9.9").send().await.expect(200);

@@ -98,10 +98,16 @@ fn caught(kind: SignalKind) -> Signal {
 /// Sends the log of core and client to stderr. `FILESTORE_LOG` sets the level.
 pub(crate) fn start_log(args: &GlobalArgs) {
     let wanted = std::env::var("FILESTORE_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let default_level = if args.quiet { LevelFilter::OFF } else { LevelFilter::ERROR };
+    let (default_level, exposed_level) = if args.quiet {
+        (LevelFilter::OFF, LevelFilter::OFF)
+    } else {
+        (LevelFilter::ERROR, LevelFilter::WARN)
+    };
     // The error of the command already reports an untrusted certificate.
     let default_filter = Targets::new().with_default(default_level);
     let default_filter = default_filter.with_target("rustls_platform_verifier", LevelFilter::OFF);
+    // The warnings about files and directories that other accounts can change.
+    let default_filter = default_filter.with_target("filestore_core::exposed", exposed_level);
     let filter = wanted.unwrap_or(default_filter);
 
     let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();

@@ -101,6 +101,28 @@ fn a_data_directory_that_others_may_write_to_is_refused_with_the_way_to_mend_it(
 }
 
 #[test]
+fn a_backup_destination_that_others_may_write_to_is_warned_of() {
+    let bench = Bench::new(Way::Direct);
+    bench.upload("a.txt", "a", &[]);
+    let kept = bench.path("kept");
+    let create = ["backup", "create", "--to", kept.to_str().unwrap()];
+    bench.ok(&create);
+    for (mode, more, is_warned) in
+        [(0o700, &[][..], false), (0o777, &[], true), (0o777, &["--quiet"], false)]
+    {
+        fs::set_permissions(&kept, Permissions::from_mode(mode)).unwrap();
+        let output = bench.run(&[&create[..], more].concat());
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(
+            said.contains("others may write to it"),
+            is_warned,
+            "{mode:o}, {more:?}: {said}"
+        );
+    }
+}
+
+#[test]
 fn root_does_not_work_on_the_directory_of_another_account() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give a directory to another account");

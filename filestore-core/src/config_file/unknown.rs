@@ -1,6 +1,7 @@
 //! Advice on an unknown key: the key that was probably meant, or the table that has the key.
 
 use super::tables::TABLES;
+use crate::domain::similar::nearest;
 
 /// The start of the message that serde has for an unknown key. The key follows.
 const UNKNOWN: &str = "unknown field `";
@@ -81,29 +82,6 @@ fn tables() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     TABLES.iter().chain(&SERVER_TABLES).copied()
 }
 
-/// Returns the most similar key, if it differs in at most a third of the characters.
-fn nearest<'a>(key: &str, keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (key.chars().count() / 3).max(1);
-    let by_distance = keys.map(|known| (distance(key, known), known));
-    by_distance.filter(|(distance, _)| *distance <= limit).min().map(|(_, known)| known)
-}
-
-/// Counts the insertions, deletions and replacements of characters between two words (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (done, c) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = done + 1;
-        for (at, d) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != *d);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(row[at] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +95,7 @@ mod tests {
     fn a_misspelled_key_leads_to_the_key_that_was_meant() {
         for (text, advice) in [
             ("lisen = \"x\"", "unknown key `lisen`: did you mean `listen`?"),
+            ("auht = \"x\"", "unknown key `auht`: did you mean `auth`?"),
             ("[limits]\nmax_file_siz = 1", "did you mean `max_file_size`?"),
             ("[limit]\n", "did you mean `limits`?"),
             ("max_file_sise = 1", "did you mean `max_file_size` of [limits]?"),
@@ -143,15 +122,6 @@ mod tests {
             let said = said(text);
             assert!(said.contains(advice), "{text}: {said}");
             assert!(said.contains("line "), "{text}: {said}");
-        }
-    }
-
-    #[test]
-    fn the_distance_counts_changed_characters() {
-        for (one, other, count) in
-            [("", "", 0), ("abc", "", 3), ("kitten", "sitting", 3), ("a", "b", 1), ("ab", "ba", 2)]
-        {
-            assert_eq!((distance(one, other), distance(other, one)), (count, count), "{one}");
         }
     }
 }

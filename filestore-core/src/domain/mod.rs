@@ -9,4 +9,5 @@ pub mod error;
 pub mod id;
 pub mod patch;
 mod unique_keys;
+pub(crate) mod similar;
 pub mod config;

@@ -126,7 +126,7 @@ pub(crate) fn check_data_directory(path: &Path) -> Result<()> {
 }
 
 /// Logs a warning if other accounts can change `path`. `what` names the path, for example "the
-/// configuration".
+/// configuration". The target of the warning is `filestore_core::exposed`, which the command line shows.
 pub fn warn_of_others(what: &str, path: &Path) {
     let Ok(access) = Access::of(path) else { return };
     let why = match access.exposure(&Process::current()) {
@@ -135,6 +135,7 @@ pub fn warn_of_others(what: &str, path: &Path) {
         Exposure::Shared | Exposure::Readable | Exposure::Private => return,
     };
     tracing::warn!(
+        target: "filestore_core::exposed",
         path = %path.display(),
         mode = format!("{:o}", access.mode & 0o777),
         "{what} is trusted, and {why}"

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags, access, flock, open};
 use rustix::io::Errno;
 
 use super::access::check_data_directory;
@@ -105,13 +105,15 @@ impl DataDir {
     }
 
     /// Checks that `path` can become a data directory, or is one that this account can use. Locks and
-    /// creates nothing. [`ErrorKind::Unusable`] if it is no directory, if others may write to it, or if it
-    /// belongs to another account.
+    /// creates nothing. [`ErrorKind::Unusable`] if it is no directory, if this account cannot write to it or
+    /// cannot create it, if others may write to it, or if it belongs to another account.
     pub fn check(path: &Path) -> Result<()> {
-        if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
-            return Err(unusable(path, io::ErrorKind::NotADirectory.into()));
+        let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
+        if fs::metadata(&path).is_ok_and(|found| !found.is_dir()) {
+            return Err(unusable(&path, io::ErrorKind::NotADirectory.into()));
         }
-        check_data_directory(path)
+        check_data_directory(&path)?;
+        check_can_create(&path).map_err(|error| unusable(&path, error))
     }
 
     /// Returns the absolute path of the directory.
@@ -217,6 +219,22 @@ fn create_with_parents(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Checks that this account can write to the directory at an absolute path, or to the nearest directory above
+/// that exists.
+fn check_can_create(path: &Path) -> io::Result<()> {
+    for place in path.ancestors() {
+        match fs::metadata(place) {
+            Ok(found) if !found.is_dir() => return Err(io::ErrorKind::NotADirectory.into()),
+            Ok(_) => {
+                return access(place, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 fn sync_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
 }
@@ -289,6 +307,30 @@ mod tests {
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
         // In it, a directory of its own is fine.
         DataDir::open(&home.path().join("own")).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_created_is_refused_by_a_check_that_creates_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("file"), b"x").unwrap();
+        let error = DataDir::check(&home.path().join("file/a/b")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unusable);
+        assert!(error.message().starts_with("the data directory is not a directory"), "{error}");
+        DataDir::check(&home.path().join("a/b")).unwrap();
+        assert!(!home.path().join("a").exists());
+
+        if rustix::process::geteuid().is_root() {
+            eprintln!("skipped: root can write to every directory");
+            return;
+        }
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o500)).unwrap();
+        for bad in [home.path().to_owned(), home.path().join("a/b")] {
+            let (checked, opened) = (DataDir::check(&bad), DataDir::open(&bad));
+            let checked = checked.unwrap_err().message().to_owned();
+            assert!(checked.starts_with("the data directory cannot be written"), "{checked}");
+            assert_eq!(checked, opened.unwrap_err().message());
+        }
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]

@@ -122,7 +122,10 @@ pub struct Origin(String);
 
 /// The error for an invalid origin.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("an origin is http:// or https://, a host, and a port unless it is the scheme's own: {0}")]
+#[error(
+    "an origin is http:// or https://, a host without *, and a port unless it is the scheme's own. For all \
+     origins, use [\"*\"] alone: {0}"
+)]
 pub struct BadOrigin(String);
 
 impl FromStr for Origin {
@@ -140,7 +143,8 @@ impl FromStr for Origin {
         };
 
         let authority: http::uri::Authority = host.parse().map_err(|_| bad())?;
-        let is_plain = !host.contains('@') && !host.bytes().any(|b| b.is_ascii_uppercase());
+        // A `*` would be compared as a character, and match no page.
+        let is_plain = !host.contains(['@', '*']) && !host.bytes().any(|b| b.is_ascii_uppercase());
         if !is_plain || authority.host().is_empty() || host.ends_with(own_port) {
             return Err(bad());
         }
@@ -268,7 +272,10 @@ mod tests {
             "https://App.example.org",
             "https://u@app.example.org",
             "ftp://app.example.org",
-            "https://*.example.org/",
+            "https://*",
+            "http://*:3000",
+            "https://*.example.org",
+            "https://app.*.org",
         ] {
             assert!(bad.parse::<Origin>().is_err(), "{bad}");
         }

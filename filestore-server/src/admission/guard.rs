@@ -26,9 +26,13 @@ use crate::route_table::Route;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The headers that show that a proxy forwarded the request. The first one names the client.
-const SIGNS_OF_A_PROXY: [HeaderName; 4] = [
+const SIGNS_OF_A_PROXY: [HeaderName; 8] = [
     HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
     HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("cf-connecting-ip"),
+    HeaderName::from_static("true-client-ip"),
     FORWARDED,
     VIA,
 ];

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
 /// The maximum number of lines that wait for the disk.
 const QUEUE: usize = 4096;
 /// The maximum bytes of the lines that wait for the disk. Most lines have a few hundred bytes, but a line about
@@ -35,6 +38,21 @@ impl AuditFile {
             .name("audit".to_owned())
             .spawn(move || target.write_all_of(&queue, &taken))?;
         Ok(Self { lines: Some(lines), waiting, thread: Some(thread) })
+    }
+
+    /// Tests whether [`open`](Self::open) can open or create the file. Creates nothing.
+    pub(super) fn check(path: &Path) -> io::Result<()> {
+        match path.metadata() {
+            Ok(found) if found.is_dir() => Err(Errno::ISDIR.into()),
+            Ok(_) => access(path, Access::WRITE_OK).map_err(io::Error::from),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let Some(folder) = path.parent() else { return Err(error) };
+                let is_here = folder.as_os_str().is_empty();
+                let folder = if is_here { Path::new(".") } else { folder };
+                access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Queues a line. Returns it if the queue is full.
@@ -108,6 +126,23 @@ fn append_to(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_check_refuses_what_opening_refuses_and_creates_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+
+        for bad in [at("absent/audit"), at("file/audit"), at("")] {
+            let checked = AuditFile::check(&bad).unwrap_err();
+            let opened = AuditFile::open(&bad).unwrap_err();
+            assert_eq!(checked.to_string(), opened.to_string(), "{}", bad.display());
+        }
+        for good in [at("file"), at("new")] {
+            AuditFile::check(&good).unwrap();
+        }
+        assert!(!at("new").exists());
+    }
 
     #[test]
     fn the_lines_that_wait_are_bounded_in_bytes() {

@@ -126,6 +126,11 @@ impl Audit {
         Ok(Self { file, strangers: Strangers::default() })
     }
 
+    /// Tests whether [`open`](Self::open) can use the file at `path`. Creates nothing.
+    pub(crate) fn check(path: &Path) -> io::Result<()> {
+        AuditFile::check(path)
+    }
+
     /// Records an entry.
     pub(crate) fn write(&self, entry: &Entry<'_>) {
         for summary in self.strangers.take_due() {

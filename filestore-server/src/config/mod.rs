@@ -400,6 +400,8 @@ mod tests {
             ("[tls]\ncert = \"c.pem\"", "tls.key"),
             ("[cors]\nallowed_origins = [\"app.example.org\"]", "cors.allowed_origins"),
             ("[cors]\nallowed_origins = [\"*\", \"https://a.b\"]", "cors.allowed_origins"),
+            ("[cors]\nallowed_origins = [\"https://*\"]", "cors.allowed_origins: an origin is"),
+            ("[cors]\nallowed_origins = [\"https://*.a.b\"]", "use [\"*\"] alone"),
             ("[cors]\nallowed_headers = [\"X Tenant\"]", "cors.allowed_headers"),
             ("[cors]\nallowed_headers = [\"*\"]", "cors.allowed_headers"),
             ("[rate_limits]\nwindow_secs = 0", "rate_limits.window_secs"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use filestore_core::{DataDir, FileStore, FileStoreBuilder, Timestamp};
 
 use super::{Server, StartError, exposure, first_key};
+use crate::audit::Audit;
 use crate::config::{Auth, Config};
 use crate::http::base::Base;
 use crate::listen::{Tls, Validity};
@@ -15,10 +16,15 @@ const LAST_DAYS: Duration = Duration::from_hours(14 * 24);
 impl Server {
     /// Checks a configuration as [`start`](Self::start) does, without opening the store, binding an address or
     /// asking a provider. Logs a warning for each path and program that does not exist. If the records are in
-    /// PostgreSQL, the check does not know whether keys exist, and warns where a start might refuse. Blocks for a
-    /// moment.
+    /// PostgreSQL, the check does not know whether keys exist, and warns where a start might refuse. The audit log
+    /// and the data directory are checked by their modes, and not created. A missing root of an `fs` provider is
+    /// created. Blocks for a moment.
     pub fn check_config(config: &Config) -> Result<(), StartError> {
         refuse(config)?;
+        if let Some(path) = &config.audit_log {
+            let checked = Audit::check(path);
+            checked.map_err(|source| StartError::AuditLog { path: path.clone(), source })?;
+        }
         DataDir::check(&config.data_dir)?;
 
         let exist = builder(config).has_keys()?;

@@ -13,8 +13,9 @@ use crate::variant::convert;
 
 impl FileStoreBuilder {
     /// Checks the configuration as [`open`](Self::open) does, without touching the data directory, the
-    /// database or a provider. `Unusable` for a value out of range, for settings that cannot work together,
-    /// and for settings that need a feature that this build does not have, for example `postgres`.
+    /// database or a provider. Exception: creates a missing root of an `fs` provider. `Unusable` for a value out
+    /// of range, for settings that cannot work together, and for settings that need a feature that this build
+    /// does not have, for example `postgres`.
     ///
     /// ```
     /// use filestore_core::FileStore;

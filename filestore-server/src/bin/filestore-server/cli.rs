@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use filestore_core::config::warn_of_others;
 use filestore_core::keys::KeyDigest;
-use filestore_server::{Config, Server, StartError, listen};
+use filestore_server::{Config, ConfigError, Server, StartError, listen};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -123,20 +123,35 @@ impl Args {
         *launcher = launcher.take().or_else(|| std::env::current_exe().ok());
         Ok(config)
     }
+
+    /// Describes an error, with the configuration file in front if the fault is in the file.
+    fn in_file(&self, error: &StartError) -> String {
+        let is_in_file = match error {
+            // They name the file themselves.
+            StartError::Config(ConfigError::InFile { .. } | ConfigError::Store(_)) => false,
+            StartError::Exposed { .. } => self.listen.is_none(),
+            StartError::PublicUrl(_) | StartError::Published { .. } => self.public_url.is_none(),
+            _ => error.is_usage(),
+        };
+        match &self.config {
+            Some(file) if is_in_file => format!("{}: {error}", file.display()),
+            _ => error.to_string(),
+        }
+    }
 }
 
 /// Runs the server until a signal or a fault ends it.
 pub(crate) async fn run(args: Args) -> ExitCode {
-    match try_run(args).await {
+    match try_run(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("filestore-server: {error}");
+            eprintln!("filestore-server: {}", args.in_file(&error));
             if error.is_usage() { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
         }
     }
 }
 
-async fn try_run(args: Args) -> Result<(), StartError> {
+async fn try_run(args: &Args) -> Result<(), StartError> {
     if args.print_config {
         let _ = write!(std::io::stdout(), "{}", args.to_config()?.to_toml()?);
         return Ok(());
@@ -169,7 +184,7 @@ async fn try_run(args: Args) -> Result<(), StartError> {
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            _ = hangup.recv() => reload(&mut server, &args).await,
+            _ = hangup.recv() => reload(&mut server, args).await,
             fault = store.admin().poisoned() => exit_poisoned(&fault),
         }
     };
@@ -207,7 +222,10 @@ async fn reload(server: &mut Server, args: &Args) {
     };
     match reloaded {
         Ok(()) => tracing::info!("SIGHUP: the configuration was read again"),
-        Err(error) => tracing::error!("SIGHUP: the configuration stays as it was: {error}"),
+        Err(error) => {
+            let error = args.in_file(&error);
+            tracing::error!("SIGHUP: the configuration stays as it was: {error}");
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use super::remote_clock::RemoteClock;
 use super::{Client, Observe};
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::ProviderConfig;
+use crate::domain::similar::nearest;
 use crate::domain::time::clock::Clock;
 use crate::storage::access::warn_of_others;
 use crate::storage::cloud::identity::marker::Identity;
@@ -240,11 +241,14 @@ impl Opening<'_> {
 
     /// Refuses unknown options, and the absence of a required option.
     fn check_names(&self, defaults: &serde_json::Value, required: &[&str]) -> Result<()> {
-        let known: Vec<&String> =
-            defaults.as_object().into_iter().flat_map(|names| names.keys()).collect();
-        if let Some(unknown) = self.options.keys().find(|name| !known.contains(name)) {
-            let known = known.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(self.problem(format!("unknown option {unknown}, expected one of {known}")));
+        let known = defaults.as_object().into_iter().flat_map(|names| names.keys());
+        let known: Vec<&str> = known.map(String::as_str).collect();
+        if let Some(unknown) = self.options.keys().find(|name| !known.contains(&name.as_str())) {
+            let advice = nearest(unknown, known.iter().copied()).map_or_else(
+                || format!(", expected one of {}", known.join(", ")),
+                |near| format!(": did you mean {near}?"),
+            );
+            return Err(self.problem(format!("unknown option {unknown}{advice}")));
         }
 
         for name in required {

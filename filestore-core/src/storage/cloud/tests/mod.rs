@@ -318,7 +318,12 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_line() {
             vec!["provider eu", "s3, ", "azblob", "gcs", "fs, memory", "ftp"],
         ),
         (ProviderConfig::new("eu".parse().unwrap(), "fs"), vec!["provider eu", "root is missing"]),
-        (memory().with_option("rooot", "x"), vec!["provider mem", "unknown option rooot", "root"]),
+        (
+            memory().with_option("rooot", "x"),
+            vec!["provider mem", "unknown option rooot: did you mean root?"],
+        ),
+        (s3().with_option("bukcet", "x"), vec!["unknown option bukcet: did you mean bucket?"]),
+        (memory().with_option("colour", "x"), vec!["option colour, expected one of", "root"]),
         (s3().with_option("bucket", ""), vec!["provider eu", "bucket is missing"]),
         (
             s3().with_option("access_key_id", "x"),
