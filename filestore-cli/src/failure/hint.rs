@@ -113,6 +113,9 @@ fn without_reply(error: &client::Error) -> Option<String> {
         ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::NotTls) => {
             "use http:// in --server, or the port for TLS"
         }
+        ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::NotHttp) => {
+            "use https:// in --server"
+        }
         ErrorKind::Connect => {
             "start a server with `filestore-server`, name another server with --server, or use a data directory \
              with --data-dir"

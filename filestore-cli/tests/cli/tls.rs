@@ -60,6 +60,17 @@ fn https_to_a_server_without_tls_says_so() {
 }
 
 #[test]
+fn http_to_a_server_with_tls_says_so() {
+    let keys = tempfile::tempdir().unwrap();
+    let (_bench, url, _) = private_server(keys.path());
+    let url = url.replace("https://", "http://");
+    let output = filestore(keys.path()).args(["health", "--server", &url]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("does not speak HTTP") && said.contains("use https://"), "{said}");
+}
+
+#[test]
 fn the_log_has_no_colours_in_a_file() {
     let bench = Bench::new(Way::Direct);
     bench.upload("a.txt", "a", &[]);
