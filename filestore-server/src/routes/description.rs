@@ -94,6 +94,19 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_in_json_is_described_as_json() {
+        let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                for (status, reply) in operation["responses"].as_object().unwrap() {
+                    let schema = &reply["content"]["application/json"]["schema"];
+                    assert_ne!(schema["format"], "binary", "{method} {path} {status}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_document_names_where_it_is_served() {
         let served = |public_url| -> Value {
             let base = Base::of(public_url).unwrap();
