@@ -46,7 +46,9 @@ fn a_private_certificate_is_refused_in_plain_words_and_accepted_with_its_file() 
     assert!(text(&missing.stderr).contains("cannot read the certificates in missing.pem"));
     std::fs::write(keys.path().join("empty.pem"), "").unwrap();
     let empty = health().args(["--ca-cert", "empty.pem"]).output().unwrap();
-    assert!(text(&empty.stderr).contains("contains no certificate"), "{}", text(&empty.stderr));
+    let said = text(&empty.stderr);
+    assert!(said.contains("cannot read the certificates in empty.pem"), "{said}");
+    assert!(said.contains("contains no certificate"), "{said}");
 }
 
 #[test]
