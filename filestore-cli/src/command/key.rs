@@ -164,10 +164,14 @@ pub(super) fn organizations(all: &[String]) -> String {
 }
 
 fn state(key: &KeyReply) -> String {
-    match (&key.revoked_at, &key.expires_at) {
+    let state = match (&key.revoked_at, &key.expires_at) {
         (Some(at), _) => format!("revoked {}", when(at)),
         (None, Some(at)) => format!("until {}", when(at)),
         (None, None) => "valid".to_owned(),
+    };
+    match &key.old_valid_until {
+        Some(at) => format!("{state}, old secret until {}", when(at)),
+        None => state,
     }
 }
 
