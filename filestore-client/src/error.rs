@@ -53,7 +53,7 @@ pub enum ErrorKind {
     Io,
 }
 
-/// The reason why the TLS handshake failed. Later versions can add reasons.
+/// The reason why client and server do not agree on TLS. Later versions can add reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsProblem {
@@ -61,6 +61,8 @@ pub enum TlsProblem {
     Certificate,
     /// The server answered without TLS. Probably it expects `http://`.
     NotTls,
+    /// The server did not answer a request without TLS with HTTP. Probably it expects `https://`.
+    NotHttp,
 }
 
 /// A failed call.
@@ -134,8 +136,8 @@ impl Error {
         self.0.problem.as_ref()
     }
 
-    /// Returns the reason why the TLS handshake failed. The kind is then [`ErrorKind::Connect`], and
-    /// another attempt would fail in the same way.
+    /// Returns the reason why client and server do not agree on TLS. The kind is then
+    /// [`ErrorKind::Connect`], and another attempt would fail in the same way.
     pub fn tls_problem(&self) -> Option<TlsProblem> {
         self.0.tls
     }
@@ -213,16 +215,20 @@ impl Error {
 
     /// Creates the error for a request without a reply. `peer` is the name of the other side.
     pub(crate) fn transport(peer: &str, error: reqwest::Error) -> Self {
+        let is_plain = error.url().is_some_and(|url| url.scheme() == "http");
         let error = error.without_url();
         let cause = root_cause(&error);
-        let tls = find_tls_problem(&error);
+        let tls = find_tls_problem(&error, is_plain);
 
         let (kind, message) = if error.is_builder() {
             (ErrorKind::Invalid, format!("the request cannot be built: {cause}"))
-        } else if error.is_connect() {
+        } else if error.is_connect() || tls == Some(TlsProblem::NotHttp) {
             let cause = match tls {
                 _ if error.is_timeout() => "timed out".to_owned(),
                 Some(TlsProblem::NotTls) => "the server does not use TLS on this port".to_owned(),
+                Some(TlsProblem::NotHttp) => {
+                    "the server does not speak HTTP on this port".to_owned()
+                }
                 _ => cause,
             };
             (ErrorKind::Connect, format!("cannot connect to {peer}: {cause}"))
@@ -284,6 +290,9 @@ impl Error {
             }
             ErrorKind::Connect if self.tls_problem() == Some(TlsProblem::NotTls) => {
                 "use a base URL with http://"
+            }
+            ErrorKind::Connect if self.tls_problem() == Some(TlsProblem::NotHttp) => {
+                "use a base URL with https://"
             }
             ErrorKind::Connect if self.is_refused() => "check that the server is running",
             ErrorKind::Connect => "check the base URL",
@@ -388,8 +397,8 @@ impl From<Infallible> for Error {
     }
 }
 
-/// Finds the failure of the TLS handshake among the causes of an error.
-fn find_tls_problem(error: &reqwest::Error) -> Option<TlsProblem> {
+/// Finds the TLS problem among the causes of an error. `is_plain` is true for a URL with `http://`.
+fn find_tls_problem(error: &reqwest::Error, is_plain: bool) -> Option<TlsProblem> {
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
     while let Some(found) = cause {
         match found.downcast_ref::<rustls::Error>() {
@@ -399,6 +408,10 @@ fn find_tls_problem(error: &reqwest::Error) -> Option<TlsProblem> {
             }
             _ => {}
         }
+        // A TLS server answers a plain request with an alert, which has no HTTP version.
+        if is_plain && found.downcast_ref::<hyper::Error>().is_some_and(is_no_http) {
+            return Some(TlsProblem::NotHttp);
+        }
         // The error inside an `io::Error` is not its source.
         cause = match found.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped),
@@ -406,6 +419,11 @@ fn find_tls_problem(error: &reqwest::Error) -> Option<TlsProblem> {
         };
     }
     None
+}
+
+/// Returns true if a reply does not start like HTTP. A reply with an invalid status or a large head is HTTP.
+fn is_no_http(error: &hyper::Error) -> bool {
+    error.is_parse() && !error.is_parse_status() && !error.is_parse_too_large()
 }
 
 /// Returns the message of the innermost cause. The outer layers contain no details.

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use filestore_core::Timestamp;
-use filestore_core::api::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
+use filestore_core::api::{
+    ALL_ORGANIZATIONS, CreateKey, ErrorCode, KeyReply, NewKeyReply, RotateKey,
+};
 use filestore_core::config_file::Seconds;
 use filestore_core::keys::KeySecret;
 use serde::Serialize;
 
 use crate::args::KeyCommand;
-use crate::failure::{Exit, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::output::{Align, Output, Table, plain, when};
 use crate::store::Target;
 
@@ -29,7 +31,8 @@ pub(super) async fn run(command: KeyCommand, target: &dyn Target, out: Output) -
             let doing = format!("cannot rotate the key {}", plain(&id));
 
             let rotation = RotateKey::with_overlap_s(overlap.get());
-            let made = target.rotate_key(&id, &rotation).await.map_err(|e| e.doing(doing))?;
+            let made = target.rotate_key(&id, &rotation).await;
+            let made = made.map_err(|e| cannot_rotate(e).doing(doing))?;
             show_rotated(&made, overlap, out)?;
         }
 
@@ -54,6 +57,14 @@ pub(super) async fn run(command: KeyCommand, target: &dyn Target, out: Output) -
         KeyCommand::Generate => return generate(out),
     }
     Ok(Exit::Done)
+}
+
+/// Adds the next step. The only conflict of a rotation is a revoked key.
+fn cannot_rotate(failure: Failure) -> Failure {
+    match failure.code() {
+        Some(ErrorCode::Conflict) => failure.hint("create a new key: `filestore key create`"),
+        _ => failure,
+    }
 }
 
 /// A rotated key, as `--json` prints it.
@@ -153,10 +164,14 @@ pub(super) fn organizations(all: &[String]) -> String {
 }
 
 fn state(key: &KeyReply) -> String {
-    match (&key.revoked_at, &key.expires_at) {
+    let state = match (&key.revoked_at, &key.expires_at) {
         (Some(at), _) => format!("revoked {}", when(at)),
         (None, Some(at)) => format!("until {}", when(at)),
         (None, None) => "valid".to_owned(),
+    };
+    match &key.old_valid_until {
+        Some(at) => format!("{state}, old secret until {}", when(at)),
+        None => state,
     }
 }
 

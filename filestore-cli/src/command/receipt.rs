@@ -54,14 +54,27 @@ async fn with_reason(failure: Failure, id: &str, target: &dyn Target) -> Failure
     };
     match (file.purge_status, file.purge_due_at) {
         (None, _) => failure.hint("the file is not deleted. A receipt exists only after the purge"),
-        (Some(_), Some(due)) => failure.hint(format!(
-            "the file is deleted, but not purged yet: the purge is due {} UTC. To purge now, use \
-             `filestore purge run --now`",
-            when(&due)
-        )),
+        (Some(_), Some(due)) => failure.hint(not_purged(&due, Timestamp::now())),
         (Some(_), None) => failure.hint(
             "the file is deleted, but not purged yet. To purge now, use `filestore purge run --now`",
         ),
+    }
+}
+
+/// Explains when the purge removes a deleted file. A purge that fails leaves a time in the past.
+fn not_purged(due: &str, now: Timestamp) -> String {
+    let is_past = due.parse::<Timestamp>().is_ok_and(|due| due <= now);
+    let due = when(due);
+    if is_past {
+        format!(
+            "the file is deleted, but not purged yet. The purge was due {due} UTC. To purge now and see \
+             errors, use `filestore purge run --now`"
+        )
+    } else {
+        format!(
+            "the file is deleted, but not purged yet: the purge is due {due} UTC. To purge now, use \
+             `filestore purge run --now`"
+        )
     }
 }
 
@@ -262,4 +275,19 @@ fn look(found: &BackupLook) -> String {
     }
 
     if holding.is_empty() { "does not contain it".to_owned() } else { holding.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purge_that_is_overdue_is_not_promised() {
+        let due = "2026-11-21T08:15:30.123Z";
+        let at = due.parse::<Timestamp>().unwrap();
+        let early = not_purged(due, Timestamp::from_millis(at.as_millis() - 1));
+        assert!(early.contains("the purge is due 2026-11-21 08:15:30 UTC"), "{early}");
+        let late = not_purged(due, at);
+        assert!(late.contains("The purge was due 2026-11-21 08:15:30 UTC"), "{late}");
+    }
 }

@@ -21,7 +21,7 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         },
         Code::AlreadyPurging => "the purge has started. Upload the file again if you still have it",
 
-        Code::Unauthorized => "use a valid key with --key or FILESTORE_KEY",
+        Code::Unauthorized => "use a valid key with --key-file FILE or FILESTORE_KEY_FILE",
         Code::Forbidden => "use a key with the required scope and organization",
         Code::MisdirectedRequest => {
             "use the address of the server, or add this name to its `allowed_hosts`"
@@ -112,6 +112,9 @@ fn without_reply(error: &client::Error) -> Option<String> {
         }
         ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::NotTls) => {
             "use http:// in --server, or the port for TLS"
+        }
+        ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::NotHttp) => {
+            "use https:// in --server"
         }
         ErrorKind::Connect => {
             "start a server with `filestore-server`, name another server with --server, or use a data directory \

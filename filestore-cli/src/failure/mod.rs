@@ -133,6 +133,11 @@ impl Failure {
         self.0.code.as_ref()
     }
 
+    /// Returns the name of the invalid field.
+    pub(crate) fn field(&self) -> Option<&str> {
+        self.0.field.as_deref()
+    }
+
     /// Returns true if the file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         self.0.code == Some(ErrorCode::NotFound)

@@ -78,6 +78,14 @@ impl Output {
         self.data(value, |_| Vec::new(), people)
     }
 
+    /// Prints an id for `--quiet`. Other formats show the id elsewhere.
+    pub(crate) fn id(self, id: &str) -> Result<()> {
+        match self.form {
+            Form::Ids => Self::ids([id]),
+            Form::People | Form::Json => Ok(()),
+        }
+    }
+
     /// Prints a text without an id, for example a URL. Prints the whole value for JSON.
     pub(crate) fn text<T: Serialize>(self, value: &T, text: &str) -> Result<()> {
         match self.form {

@@ -121,23 +121,33 @@ impl Arriving {
 fn create_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
 
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
     let made = tempfile::Builder::new()
         .prefix(".filestore-")
         .suffix(".part")
         // The umask reduces the mode, as for any new file.
         .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(directory)?;
+        .tempfile_in(directory_of(path))?;
     hand_over(made.as_file())?;
     Ok(made)
+}
+
+/// Returns the directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Describes a failed creation. The error of tempfile names the temporary file, so only its kind is
 /// shown.
 fn creating(path: &Path, error: &std::io::Error) -> Failure {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        let directory = directory_of(path).display();
+        return Failure::failed(format!("the directory {directory} does not exist"))
+            .doing(format!("cannot write {}", path.display()))
+            .hint("create the directory, or choose another one with -o");
+    }
     writing(path, &error.kind().into())
         .hint("check that the directory exists and that you can write to it")
 }
@@ -188,7 +198,9 @@ mod tests {
         let path = dir.path().join("absent/a");
         let said = Delivery::begin(&file(&path, Overwrite::Refuse)).err().unwrap().to_string();
         assert!(said.starts_with(&format!("cannot write {}: ", path.display())), "{said}");
-        assert!(!said.contains(".filestore-"), "{said}");
+        let directory = dir.path().join("absent");
+        let missing = format!("the directory {} does not exist", directory.display());
+        assert!(said.ends_with(&missing), "{said}");
     }
 
     #[tokio::test]

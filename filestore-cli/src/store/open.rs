@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use filestore_client::{Client, RetryPolicy};
+use filestore_client::{Client, ClientBuilder, RetryPolicy};
 use filestore_core::DataDir;
 use filestore_core::config::warn_of_others;
 use filestore_core::{ErrorKind, FileStore, FileStoreBuilder, StoreConfig};
@@ -41,37 +41,38 @@ pub(crate) async fn open(address: Address, absent: Absent) -> Result<Opened> {
 }
 
 fn open_server(url: &str, key: Option<String>, ca_cert: Option<&Path>) -> Result<Opened> {
-    let certificates = ca_cert.map(read_certificates).transpose()?;
-    let client = build_client(url, key, certificates.as_deref()).map_err(|e| {
-        let hint = match url.split_once("://") {
-            None => format!("use --server http://{url}"),
-            Some(_) => "check --server, --key and --ca-cert".to_owned(),
-        };
-        Failure::failed(e.message()).hint(hint)
-    })?;
-
+    let client = build_client(url, key, ca_cert)?;
     let name = url.trim_end_matches('/').to_owned();
     Ok(Opened { target: Box::new(Remote::new(client)), name })
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<u8>> {
-    let doing = format!("cannot read the certificates in {}", path.display());
-    std::fs::read(path).map_err(|e| Failure::io(doing, &e))
+fn build_client(url: &str, key: Option<String>, ca_cert: Option<&Path>) -> Result<Client> {
+    let unusable = |error: filestore_client::Error| {
+        let hint = match url.split_once("://") {
+            None => format!("use --server http://{url}"),
+            Some(_) => "check --server, --key and --ca-cert".to_owned(),
+        };
+        Failure::failed(error.message()).hint(hint)
+    };
+
+    let mut builder = Client::builder(url).map_err(unusable)?;
+    if let Some(path) = ca_cert {
+        builder = trusting(builder, path)?;
+    }
+    if let Some(key) = key {
+        builder = builder.api_key(key);
+    }
+    builder.user_agent(USER_AGENT).retry(impatient()).build().map_err(unusable)
 }
 
-fn build_client(
-    url: &str,
-    key: Option<String>,
-    certificates: Option<&[u8]>,
-) -> filestore_client::Result<Client> {
-    let mut builder = Client::builder(url)?.user_agent(USER_AGENT).retry(impatient());
-    if let Some(pem) = certificates {
-        builder = builder.extra_root_certificates(pem)?;
-    }
-    match key {
-        Some(key) => builder.api_key(key).build(),
-        None => builder.build(),
-    }
+/// Trusts the certificates in a file.
+fn trusting(builder: ClientBuilder, path: &Path) -> Result<ClientBuilder> {
+    let doing = format!("cannot read the certificates in {}", path.display());
+    let pem = std::fs::read(path).map_err(|e| Failure::io(doing.clone(), &e))?;
+    builder.extra_root_certificates(&pem).map_err(|e| {
+        let hint = "--ca-cert needs a file with certificates in PEM";
+        Failure::failed(e.message()).doing(doing).hint(hint)
+    })
 }
 
 /// Returns the policy of a command: a user who has mistyped the address must not wait for a server that

@@ -29,6 +29,10 @@ fn a_stopped_store_is_saved_into_a_directory_and_restored_from_it() {
     assert_eq!(bench.run(&["get", &id, "-o", "-"]).status.code(), Some(1));
     bench.ok(&["backup", "restore", "--file", &id, "--from", &backup]);
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "hello");
+    let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
+    let said = bench.fails(1, &["backup", "restore", "--file", unknown, "--from", &backup]);
+    assert!(said.contains("the file is not in this snapshot"), "{said}");
+    assert!(said.contains("--snapshot ID"), "{said}");
 
     let pruned = bench.ok(&["backup", "prune", "--from", &backup, "--keep", "1"]);
     assert_eq!(pruned, "removed 1 snapshot, 0 contents (0 B), 1 kept\n");

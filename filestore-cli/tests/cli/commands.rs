@@ -596,9 +596,19 @@ fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
 
     let all = bench.json(&["--key", second, "key", "list"]);
     assert_eq!(all.as_array().unwrap().len(), 2);
+    assert_eq!(all[1]["old_valid_until"], Value::Null);
+
+    let overlap = ["--key", second, "key", "rotate", id, "--overlap", "1d"];
+    let overlapping = bench.json(&overlap);
+    assert_eq!(overlapping["old_valid_until"], overlapping["old_key_valid_until"]);
+    let listed = bench.ok(&["--key", second, "key", "list"]);
+    assert!(listed.contains("old secret until 20"), "{listed}");
     assert_eq!((&all[0]["organizations"][0], &all[0]["scopes"][0]), (&"7".into(), &"read".into()));
-    let revoked = bench.json(&["--key", second, "key", "revoke", all[0]["id"].as_str().unwrap()]);
+    let other = all[0]["id"].as_str().unwrap();
+    let revoked = bench.json(&["--key", second, "key", "revoke", other]);
     assert!(revoked["revoked_at"].is_string());
+    let said = bench.fails(1, &["--key", second, "key", "rotate", other]);
+    assert!(said.contains("hint: create a new key: `filestore key create`"), "{said}");
     let said = bench.fails(1, &["--key", second, "key", "revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
     assert!(said.contains("key not found"), "{said}");
 }

@@ -34,7 +34,8 @@ fn a_key_can_come_from_a_file() {
     let key = made["key"].as_str().unwrap();
     bench.write("good.key", format!("{key}\n"));
     bench.write("bad.key", "two words");
-    bench.fails(1, &["list"]);
+    let said = bench.fails(1, &["list"]);
+    assert!(said.contains("--key-file FILE or FILESTORE_KEY_FILE"), "{said}");
 
     bench.ok(&["list", "--key-file", "good.key"]);
     let by_variable = |name: &str, value: &str| {

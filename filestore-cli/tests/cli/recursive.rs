@@ -37,6 +37,26 @@ fn a_second_run_skips_what_the_first_did() {
 }
 
 #[test]
+fn quiet_prints_the_id_of_each_file_that_this_run_stored() {
+    for way in [Way::Direct, Way::Url] {
+        let bench = with_photos(way, 3);
+        let quiet = [&UPLOAD[..], &["--quiet"]].concat();
+        let printed = |text: String| {
+            let mut ids: Vec<_> = text.lines().map(str::to_owned).collect();
+            ids.sort();
+            ids
+        };
+        let first = printed(bench.ok(&quiet));
+        assert_eq!(first, printed(bench.ok(&["list", "--org", "42", "--all", "--quiet"])));
+        assert_eq!(first.len(), 3);
+
+        assert_eq!(bench.ok(&quiet), "");
+        bench.write("photos/new.txt", "n");
+        assert_eq!(printed(bench.ok(&quiet)).len(), 1);
+    }
+}
+
+#[test]
 fn a_file_that_was_only_touched_is_not_uploaded_again() {
     let bench = with_photos(Way::Direct, 3);
     bench.ok(&UPLOAD);

@@ -46,7 +46,9 @@ fn a_private_certificate_is_refused_in_plain_words_and_accepted_with_its_file() 
     assert!(text(&missing.stderr).contains("cannot read the certificates in missing.pem"));
     std::fs::write(keys.path().join("empty.pem"), "").unwrap();
     let empty = health().args(["--ca-cert", "empty.pem"]).output().unwrap();
-    assert!(text(&empty.stderr).contains("contains no certificate"), "{}", text(&empty.stderr));
+    let said = text(&empty.stderr);
+    assert!(said.contains("cannot read the certificates in empty.pem"), "{said}");
+    assert!(said.contains("contains no certificate"), "{said}");
 }
 
 #[test]
@@ -57,6 +59,17 @@ fn https_to_a_server_without_tls_says_so() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("does not use TLS") && said.contains("use http://"), "{said}");
+}
+
+#[test]
+fn http_to_a_server_with_tls_says_so() {
+    let keys = tempfile::tempdir().unwrap();
+    let (_bench, url, _) = private_server(keys.path());
+    let url = url.replace("https://", "http://");
+    let output = filestore(keys.path()).args(["health", "--server", &url]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("does not speak HTTP") && said.contains("use https://"), "{said}");
 }
 
 #[test]

@@ -50,6 +50,21 @@ async fn a_server_without_tls_is_told_apart_and_asked_once() {
 }
 
 #[tokio::test]
+async fn a_server_with_tls_tells_a_plain_client_to_use_https_and_is_asked_once() {
+    let server = Script::with(vec![well()]).await;
+    let (url, _, connections) = tls_before(&server).await;
+
+    let url = url.replace("https://", "http://");
+    let error = Client::builder(&url).unwrap().build().unwrap().health().await.unwrap_err();
+    assert_eq!(error.tls_problem(), Some(TlsProblem::NotHttp), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Connect);
+    assert!(error.to_string().contains("does not speak HTTP"), "{error}");
+    assert!(error.to_string().contains("https://"), "{error}");
+    assert!(!error.is_transient());
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn a_certificate_of_an_extra_root_is_accepted() {
     let server = Script::with(vec![well()]).await;
     let (url, pem, _) = tls_before(&server).await;

@@ -146,7 +146,7 @@ pub struct IdempotencyEntry {
 /// A stored API key, with the digests of its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
-    /// The key.
+    /// The key. Its `old_valid_until` is `None`: `former` contains the time.
     pub key: ApiKey,
     /// The digest of its secret.
     pub digest: KeyDigest,

@@ -72,6 +72,8 @@ enum Content {
     JsonArray(SchemaOf),
     /// Bytes of one of these media types.
     Bytes(&'static [&'static str]),
+    /// Bytes of this media type, or a JSON document for a client that asks for JSON.
+    BytesOrJson(&'static str, SchemaOf),
 }
 
 impl Operation {
@@ -194,6 +196,17 @@ impl Operation {
         self.with_reply(status, description, Content::Bytes(types))
     }
 
+    /// Replies with bytes, or with a JSON document for a client that asks for JSON.
+    pub(crate) fn replies_bytes_or_json(
+        self,
+        status: u16,
+        description: &'static str,
+        kind: &'static str,
+        schema: SchemaOf,
+    ) -> Self {
+        self.with_reply(status, description, Content::BytesOrJson(kind, schema))
+    }
+
     /// Replies without a body.
     pub(crate) fn replies_nothing(self, status: u16, description: &'static str) -> Self {
         self.with_reply(status, description, Content::Nothing)
@@ -295,6 +308,11 @@ impl Reply {
                 let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
                 let types = types.iter().map(|kind| ((*kind).to_owned(), bytes.clone()));
                 value["content"] = Value::Object(types.collect());
+            }
+            Content::BytesOrJson(kind, schema) => {
+                value["content"] = json_of(schema(schemas));
+                value["content"][kind] =
+                    json!({ "schema": { "type": "string", "format": "binary" } });
             }
         }
         value

@@ -174,7 +174,10 @@ fn add_own_rules(request: &str, schema: &mut Value) {
 /// Tests whether a field of this name holds a time.
 fn is_time(name: &str) -> bool {
     name.ends_with("_at")
-        || matches!(name, "effectiveFrom" | "effectiveTo" | "state_since" | "valid_until")
+        || matches!(
+            name,
+            "effectiveFrom" | "effectiveTo" | "state_since" | "valid_until" | "old_valid_until"
+        )
 }
 
 /// A ULID in upper case.

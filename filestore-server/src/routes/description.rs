@@ -94,6 +94,28 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_in_json_is_described_as_json() {
+        let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                for (status, reply) in operation["responses"].as_object().unwrap() {
+                    let schema = &reply["content"]["application/json"]["schema"];
+                    assert_ne!(schema["format"], "binary", "{method} {path} {status}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_known_words_are_where_the_description_says() {
+        let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        let about = document["info"]["description"].as_str().unwrap();
+        assert!(about.contains("`anyOf[0].enum`"), "{about}");
+        let words = &document["components"]["schemas"]["Status"]["anyOf"][0]["enum"];
+        assert_eq!(*words, json!(["TEMP", "THUMBNAIL", "READY"]));
+    }
+
+    #[test]
     fn the_document_names_where_it_is_served() {
         let served = |public_url| -> Value {
             let base = Base::of(public_url).unwrap();

@@ -274,9 +274,21 @@ pub(super) async fn run(command: BackupCommand, target: &dyn Target, out: Output
             let meter = out.count_meter("restoring");
             let restored = target.backup_restore(&from, &request, &meter).await;
             drop(meter);
-            restore(&restored.map_err(cannot_restore)?, out)
+            let restored = restored.map_err(|e| cannot_restore(in_another(e, &from)));
+            restore(&restored?, out)
         }
     }
+}
+
+/// Adds the next step, if the snapshot does not contain the files.
+fn in_another(failure: Failure, from: &str) -> Failure {
+    if !failure.is_missing() || failure.field() == Some("destination") {
+        return failure;
+    }
+    failure.hint(format!(
+        "choose another snapshot with --snapshot ID. To see all snapshots, use \
+         `filestore backup list --from {from}`"
+    ))
 }
 
 /// Converts the number of snapshots to keep to the type of the wire.

@@ -167,7 +167,13 @@ impl DirectoryUpload {
             Sent::Uploaded(entry) => {
                 self.summary.uploaded += 1;
                 self.summary.uploaded_bytes += entry.found.size_bytes;
-                self.journal.add(entry)
+                let file_id = entry.file_id.clone();
+                self.journal.add(entry)?;
+                match self.out.id(&file_id) {
+                    // A reader that closes the pipe does not stop the upload.
+                    Err(failure) if failure.exit() == Exit::Done => Ok(()),
+                    printed => printed,
+                }
             }
             Sent::Known(entry) => {
                 self.summary.skipped += 1;

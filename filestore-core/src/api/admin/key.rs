@@ -105,6 +105,9 @@ pub struct KeyReply {
     pub expires_at: Option<String>,
     /// Time of the last rotation. Null if the key was never rotated.
     pub rotated_at: Option<String>,
+    /// Time until which the secret before the last rotation is valid. Null if that secret is refused.
+    #[serde(default)]
+    pub old_valid_until: Option<String>,
     /// Revocation time. Null if the key is not revoked.
     pub revoked_at: Option<String>,
     /// Time of the last request with the key, rounded to minutes. Null if the key was never used.

@@ -120,6 +120,8 @@ pub struct ApiKey {
     pub expires_at: Option<Timestamp>,
     /// Time of the last rotation.
     pub rotated_at: Option<Timestamp>,
+    /// Time until which the secret before the last rotation is valid. `None` if that secret is refused.
+    pub old_valid_until: Option<Timestamp>,
     /// Revocation time.
     pub revoked_at: Option<Timestamp>,
     /// Time of the last request with the key, rounded to minutes.
@@ -345,6 +347,7 @@ mod tests {
             created_at: Timestamp::from_millis(0),
             expires_at: None,
             rotated_at: None,
+            old_valid_until: None,
             revoked_at: None,
             last_used_at: None,
         }

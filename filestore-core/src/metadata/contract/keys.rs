@@ -18,6 +18,7 @@ fn key(number: i64, organizations: Scope) -> StoredKey {
             created_at: at(number),
             expires_at: Some(at(number + 100)),
             rotated_at: None,
+            old_valid_until: None,
             revoked_at: None,
             last_used_at: None,
         },

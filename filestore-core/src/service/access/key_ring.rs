@@ -113,19 +113,19 @@ impl KeyRing {
         self.held.write().by_digest.retain(|_, held| held.key.id != id);
     }
 
-    /// Returns the key with this id, without its last use.
+    /// Returns the key with this id, without its last use and the end of its old secret.
     pub(in crate::service) fn get(&self, id: KeyId) -> Option<Arc<ApiKey>> {
         self.held.read().all.get(&id).map(|held| Arc::clone(&held.key))
     }
 
-    /// Returns the key with that id and its last use.
-    pub(super) fn shown(&self, id: KeyId) -> Option<ApiKey> {
-        self.held.read().all.get(&id).map(|held| held.shown())
+    /// Returns the key with that id, its last use and the end of its old secret.
+    pub(super) fn shown(&self, id: KeyId, now: Timestamp) -> Option<ApiKey> {
+        self.held.read().all.get(&id).map(|held| held.shown(now))
     }
 
     /// Lists all keys, in no order.
-    pub(in crate::service) fn list(&self) -> Vec<ApiKey> {
-        self.held.read().all.values().map(|held| held.shown()).collect()
+    pub(in crate::service) fn list(&self, now: Timestamp) -> Vec<ApiKey> {
+        self.held.read().all.values().map(|held| held.shown(now)).collect()
     }
 
     /// Returns the last uses that the database does not contain yet.
@@ -205,10 +205,18 @@ impl HeldKey {
         self.written.load(Ordering::Relaxed)
     }
 
-    fn shown(&self) -> ApiKey {
+    fn shown(&self, now: Timestamp) -> ApiKey {
         let mut key = (*self.key).clone();
         let used = Some(self.last_use()).filter(|used| *used != NEVER);
         key.last_used_at = used.map(Timestamp::from_millis);
+        key.old_valid_until = self.old_valid_until(now);
         key
+    }
+
+    /// Returns the time until which the previous secret is valid, if it is valid at `now`.
+    fn old_valid_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let (_, until) = self.former.filter(|_| self.key.is_good_at(now))?;
+        let until = self.key.expires_at.map_or(until, |end| end.min(until));
+        Some(until).filter(|until| now < *until)
     }
 }

@@ -106,12 +106,13 @@ impl Keys<'_> {
 
     /// Lists all keys, newest first. The list includes revoked and expired keys until new keys displace them.
     pub fn list(self) -> Vec<ApiKey> {
-        let mut all = self.access.keys.list();
+        let mut all = self.access.keys.list(self.access.clock.now());
         all.sort_unstable_by_key(|key| Reverse(key.id));
         all
     }
 
-    /// Returns the key with this id, even if the key is revoked or expired. Reads memory only.
+    /// Returns the key with this id, even if the key is revoked or expired. Reads memory only. The last use
+    /// and the end of an old secret are only in [`list`](Self::list).
     pub fn get(self, id: KeyId) -> Option<Arc<ApiKey>> {
         self.access.keys.get(id)
     }
@@ -153,6 +154,7 @@ impl Keys<'_> {
             created_at: now,
             expires_at: new.expires_in.map(|time| now.plus(time)),
             rotated_at: None,
+            old_valid_until: None,
             revoked_at: None,
             last_used_at: None,
         };
@@ -199,7 +201,7 @@ impl Access {
                 let key = stored.key.clone();
                 self.keys.put(*stored, &forgotten);
                 // Memory knows the last use before the database does.
-                Ok(self.keys.shown(id).unwrap_or(key))
+                Ok(self.keys.shown(id, self.clock.now()).unwrap_or(key))
             }
             Ok(KeyOutcome::Unknown) => Err(Error::not_found("key").with_field("key_id")),
             Ok(KeyOutcome::Revoked) => {
@@ -318,12 +320,20 @@ mod tests {
         assert_eq!((rotated.id, rotated.rotated_at), (key.id, Some(store.now())));
         assert!(!is_good(&store, &first) && is_good(&store, &second));
 
-        let (_, third) = store.keys().rotate(key.id, MINUTE).await.unwrap();
+        assert_eq!(rotated.old_valid_until, None);
+
+        let (rotated, third) = store.keys().rotate(key.id, MINUTE).await.unwrap();
         assert!(is_good(&store, &second) && is_good(&store, &third));
+        let until = Some(store.now().plus(MINUTE));
+        assert_eq!(rotated.old_valid_until, until);
+        assert_eq!(store.keys().list()[0].old_valid_until, until);
         clock.advance(MINUTE);
         assert!(!is_good(&store, &second) && is_good(&store, &third));
+        assert_eq!(store.keys().list()[0].old_valid_until, None);
 
-        store.keys().revoke(key.id).await.unwrap();
+        store.keys().rotate(key.id, MINUTE).await.unwrap();
+        let revoked = store.keys().revoke(key.id).await.unwrap();
+        assert_eq!(revoked.old_valid_until, None);
         assert!(!is_good(&store, &third));
         let error = store.keys().rotate(key.id, MINUTE).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);

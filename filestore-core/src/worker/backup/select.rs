@@ -57,6 +57,10 @@ async fn restore_from(
     let database = claimed.database_file(id, &scratch).await?;
     let manifest = claimed.manifest(id).await?;
     let (sender, mut records) = mpsc::channel(AHEAD);
+    let absent = match &selection {
+        Selection::File(_) => "the file is not in this snapshot",
+        Selection::Organization(_) => "the organization has no files in this snapshot",
+    };
     let naming = tasks::blocking(move || name_records(&database, manifest, &selection, &sender));
 
     let mut next = records.recv().await;
@@ -75,7 +79,7 @@ async fn restore_from(
     let (found, damaged) = naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
     report.damaged_records = damaged;
     if found + damaged == 0 {
-        return Err(Error::not_found("the file in the snapshot"));
+        return Err(Error::new(ErrorKind::NotFound, absent));
     }
     Ok(report)
 }

@@ -494,6 +494,7 @@ async fn one_file_or_one_organization_comes_back_under_its_id() {
     assert_eq!(text_of(store, other.file_id).await.unwrap(), "other");
     let unknown = restore(Selection::File(FileId::generate(store.now()))).await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    assert_eq!(unknown.message(), "the file is not in this snapshot");
     drop(backups);
     house.close().await;
 }

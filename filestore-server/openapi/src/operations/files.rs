@@ -3,7 +3,7 @@
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, FileRecord,
     ListReply, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
-    RestoreFilesRequest, RestoreReply, SignRequest, SignUploadRequest, SignedReceipt,
+    RestoreFilesRequest, RestoreReply, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
     SignedUrlReply, Status, SubSystemsReply, SyncStatus, UsageReply, VARIANT_SIZES,
 };
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ fn sheet() -> Operation {
             query("size", "Cell side in pixels (default 200).", json!({ "type": "integer", "enum": VARIANT_SIZES })),
         ])
         .takes(["Fit", "IfNoneMatch"])
-        .replies_bytes(200, "The sheet, or its map.", &["image/webp", "application/json"])
+        .replies_bytes_or_json(200, "The sheet, or its map.", "image/webp", reply::<SheetMap>)
         .with(["ETag", "Cache-Control"])
         .replies_nothing(304, "The client already has the current sheet.")
         .with(["ETag", "Cache-Control"])

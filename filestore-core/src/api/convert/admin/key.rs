@@ -51,6 +51,7 @@ impl From<&ApiKey> for api::KeyReply {
             created_at: key.created_at.to_string(),
             expires_at: key.expires_at.map(|at| at.to_string()),
             rotated_at: key.rotated_at.map(|at| at.to_string()),
+            old_valid_until: key.old_valid_until.map(|at| at.to_string()),
             revoked_at: key.revoked_at.map(|at| at.to_string()),
             last_used_at: key.last_used_at.map(|at| at.to_string()),
         }

@@ -177,6 +177,7 @@ fn read(row: &Row) -> Result<StoredKey, Source> {
             created_at: row::instant(row, 7)?,
             expires_at: row::instant_or_none(row, 8)?,
             rotated_at: row::instant_or_none(row, 9)?,
+            old_valid_until: None,
             revoked_at: row::instant_or_none(row, 10)?,
             last_used_at: row::instant_or_none(row, 11)?,
         },

@@ -308,6 +308,7 @@ fn key() -> StoredKey {
         created_at: at(0),
         expires_at: None,
         rotated_at: None,
+        old_valid_until: None,
         revoked_at: None,
         last_used_at: None,
     };

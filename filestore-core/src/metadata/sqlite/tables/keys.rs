@@ -181,6 +181,7 @@ fn read(row: &Row<'_>) -> Result<StoredKey, Source> {
             created_at: Timestamp::from_millis(row.get(7)?),
             expires_at: instant(8)?,
             rotated_at: instant(9)?,
+            old_valid_until: None,
             revoked_at: instant(10)?,
             last_used_at: instant(11)?,
         },
