@@ -18,7 +18,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The connection failed before the client sent the request.
+    /// The connection failed before the client sent the request, or client and server do not agree
+    /// on TLS. See [`Error::tls_problem`].
     Connect,
     /// The server or its storage provider did not answer in time.
     Timeout,

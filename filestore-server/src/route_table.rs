@@ -147,6 +147,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/admin/variants/prune", Need::ServiceAdmin),
     Route::beside(Method::GET, "/metrics", Need::ServiceAdmin),
     Route::beside(Method::GET, "/", Need::Nothing),
+    Route::beside(Method::GET, "/api/v1", Need::Nothing),
 ];
 
 /// Finds the route of a request. `path` can have the base's prefix. `None` means 404 or 405. Allocates no
@@ -177,7 +178,8 @@ pub(crate) fn without_prefix<'p>(base: &Base, path: &'p str) -> &'p str {
 /// Returns the routes of a path, in `/api/v1` or outside.
 fn below(path: &str) -> impl Iterator<Item = &'static Route> {
     let in_api = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/'));
-    let found = match in_api {
+    // The address of the API is not below itself, with or without a slash.
+    let found = match in_api.filter(|rest| !rest.is_empty()) {
         Some(rest) => Some((Folder::Api, rest)),
         None => path.strip_prefix('/').map(|rest| (Folder::Root, rest)),
     };

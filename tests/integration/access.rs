@@ -126,7 +126,7 @@ fn request(
         path.replace("{code}", "LOCAL").replace("{key_id}", NO_FILE).replace("{kid}", "none");
     let path = path.replace("{destination}", "none");
     let path = path.replace("{organizationId}", organization);
-    let is_beside = ["/", "/metrics"].contains(&path.as_str());
+    let is_beside = ["/", "/api/v1", "/metrics"].contains(&path.as_str());
     let path = if is_beside { path } else { format!("/api/v1{path}") };
     let call = server.call(row.method.clone(), &path);
     let place = |form: Form| form.text("organization_id", organization).text("sub_system", "s");

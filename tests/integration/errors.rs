@@ -46,15 +46,9 @@ async fn every_reply_carries_its_own_request_id() {
 #[tokio::test]
 async fn an_unknown_path_is_404() {
     let server = TestServer::start().await;
-    for path in [
-        "//",
-        "/api",
-        "/api/v1",
-        "/api/v1/",
-        "/api/v2/files",
-        "/api/v1/filez",
-        "/api/v1/files/a/b/c/d",
-    ] {
+    for path in
+        ["//", "/api", "/api/v1//", "/api/v2/files", "/api/v1/filez", "/api/v1/files/a/b/c/d"]
+    {
         server.get(path).send().await.any_problem(404);
     }
 

@@ -101,6 +101,7 @@ async fn a_browser_is_led_to_the_page_and_a_program_gets_one_line() {
         })
         .await;
         let mut paths = vec!["/".to_owned(), format!("{prefix}/")];
+        paths.extend(["/api/v1", "/api/v1/"].map(|path| format!("{prefix}{path}")));
         paths.extend(public_url.map(|_| prefix.to_owned()));
         for path in paths {
             let led = server.get(&path).header("accept", browser).send().await.expect(302);
@@ -120,11 +121,13 @@ async fn a_browser_is_led_to_the_page_and_a_program_gets_one_line() {
             assert_eq!(told.text().trim_end().lines().count(), 1);
             assert!(told.only("content-type").starts_with("application/json"));
         }
-        server.head("/").send().await.expect(200);
-        assert_eq!(
-            server.post("/").send().await.problem(405, "method_not_allowed").allowed,
-            ["GET", "HEAD"]
-        );
+        for path in ["/", "/api/v1"] {
+            server.head(path).send().await.expect(200);
+            assert_eq!(
+                server.post(path).send().await.problem(405, "method_not_allowed").allowed,
+                ["GET", "HEAD"]
+            );
+        }
         server.get("/api").send().await.problem(404, "not_found");
     }
 }

@@ -1,4 +1,4 @@
-//! GET /: leads callers from the server's address to the API.
+//! GET / and GET /api/v1: lead callers from the address of the server or of the API to the documents.
 
 use std::sync::Arc;
 
@@ -11,11 +11,14 @@ use warp::reply::Response;
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{RouteFilter, get};
+use crate::routes::filters::{RouteFilter, any_of, get};
 
-/// Builds `/`.
+/// Builds `/` and `/api/v1`.
 pub(crate) fn routes() -> RouteFilter {
-    warp::path::end().and(get(root)).boxed()
+    let server = warp::path::end().and(get(root));
+    let api = warp::path!("api" / "v1").and(get(root));
+
+    any_of([server.boxed(), api.boxed()])
 }
 
 /// Leads a browser to the page of the API, and tells programs where the API is.
