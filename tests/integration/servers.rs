@@ -1,13 +1,18 @@
 //! Several servers on one database: what one has answered holds for all of them. Beside PostgreSQL alone
 //! (`tests/services/postgres/run`).
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use filestore_client::{Client, Resumable, Upload};
 use filestore_core::Scope;
 use filestore_core::admin::NoProgress;
 use filestore_core::api::SignRequest;
 use filestore_core::keys::{KeyScope, NewKey};
-use filestore_workspace::{Servers, TestServer, eventually, fixtures};
+use filestore_workspace::{Servers, TestServer, eventually, fixtures, sha256_hex};
+use reqwest::Method;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
 async fn what_one_server_has_answered_every_other_one_shows_at_once() {
@@ -181,4 +186,66 @@ async fn a_limit_of_requests_holds_for_all_servers_together() {
     }
     let asked = hears_of(other, 0, 50).await;
     hears_of(one, 50, asked).await;
+}
+
+#[tokio::test]
+async fn a_resumable_upload_stays_at_its_server_and_every_server_shows_and_cancels_it() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let create = one.post("/api/v1/uploads?organization_id=acme&sub_system=docs");
+    let create = create.header("tus-resumable", "1.0.0").header("upload-length", "5");
+    let path = create.send().await.expect(201).only("location").to_owned();
+    let tus = |server: &TestServer, method: Method| {
+        server.call(method, &path).header("tus-resumable", "1.0.0")
+    };
+    let patch = |server: &TestServer, offset: &str, bytes: &'static str| {
+        let call = tus(server, Method::PATCH).header("upload-offset", offset);
+        call.body("application/offset+octet-stream", bytes).send()
+    };
+
+    patch(one, "0", "he").await.expect(204);
+    let head = tus(other, Method::HEAD).send().await.expect(200);
+    assert_eq!(head.only("upload-offset"), "2");
+    let elsewhere = patch(other, "2", "llo").await;
+    elsewhere.problem(503, "upload_elsewhere");
+    assert_eq!(elsewhere.only("retry-after"), "1");
+    patch(one, "2", "l").await.expect(204);
+
+    tus(other, Method::DELETE).send().await.expect(204);
+    for server in [one, other] {
+        tus(server, Method::GET).send().await.problem(410, "upload_gone");
+    }
+    patch(one, "3", "lo").await.problem(410, "upload_gone");
+}
+
+#[tokio::test]
+async fn our_client_sends_a_form_if_its_pieces_reach_another_server() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let url = alternating([one.addr(), other.addr()]).await;
+    // A connection for each request.
+    let http = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
+    let client = Client::builder(&url).unwrap().http_client(http).build().unwrap();
+    let place = client.organization("acme").unwrap().sub_system("docs").unwrap();
+    let bytes = fixtures::noise(3, 100_000);
+    let upload = Upload::from_bytes(bytes.clone()).original_name("a").resumable(Resumable::Always);
+    let record = place.upload(upload).await.unwrap();
+    assert_eq!(record.sha256, sha256_hex(&bytes));
+    assert_eq!(one.listed().await, [record.file_id]);
+}
+
+/// Starts a proxy that passes each connection to the next server in turn.
+async fn alternating(targets: [SocketAddr; 2]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        for target in targets.into_iter().cycle() {
+            let Ok((mut client, _)) = listener.accept().await else { return };
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(target).await.unwrap();
+                copy_bidirectional(&mut client, &mut server).await.ok();
+            });
+        }
+    });
+    url
 }

@@ -75,7 +75,12 @@ fn of_a_lack(code: &Code, field: Option<&str>) -> Option<&'static str> {
             "delete files and run `filestore purge run --now --org ORG`, or raise the quota of the organization"
         }
 
-        Code::Busy | Code::BodyTimeout => "try again later",
+        Code::Busy | Code::BodyTimeout | Code::UploadStalled | Code::TooManyUploads => {
+            "try again later"
+        }
+        Code::UploadSuperseded => {
+            "another program uploads the same file: wait until it ends, then run the command again"
+        }
         Code::StorageFull if field == Some("destination") => {
             "free some space or use another destination, then run the command again"
         }

@@ -290,6 +290,9 @@ fn exit_of_code(code: &ErrorCode) -> Exit {
     match code {
         ErrorCode::ProviderUnavailable
         | ErrorCode::Busy
+        | ErrorCode::UploadStalled
+        | ErrorCode::UploadElsewhere
+        | ErrorCode::TooManyUploads
         | ErrorCode::OutcomeUnknown
         | ErrorCode::StorageFull
         | ErrorCode::DatabaseFull

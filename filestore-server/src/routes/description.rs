@@ -83,7 +83,8 @@ mod tests {
 
         let routes: BTreeMap<_, _> = ROUTES
             .iter()
-            .filter(|route| route.is_in_api())
+            // OPTIONS is for clients of upload protocols, which do not read the document.
+            .filter(|route| route.is_in_api() && route.method != http::Method::OPTIONS)
             .map(|route| (format!("{} {}", route.method, route.template), security(route.need)))
             .collect();
 
