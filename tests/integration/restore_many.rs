@@ -38,7 +38,11 @@ async fn a_thousand_files_come_back_with_one_request() {
         ids.extend(batch.ok().await.into_iter().map(|record| record.file_id));
     }
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    server.post("/api/v1/files/delete").json(&json!({ "ids": ids })).send().await.expect(200);
+    let delete = server.post("/api/v1/files/delete").json(&json!({ "ids": ids }));
+    let deleted = delete.send().await.expect(200).json();
+    let is_deleted = |result: &&Value| result["deleted"] == true;
+    let results = deleted["results"].as_array().unwrap();
+    assert_eq!(results.iter().filter(is_deleted).count(), 1000, "{deleted}");
     assert!(server.listed().await.is_empty());
 
     let reply = restore(&server, &ids).await.expect(200).json();

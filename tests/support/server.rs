@@ -178,7 +178,7 @@ impl TestServer {
     /// Like [`TestServer::restart`], with a configuration that `adjust` has changed.
     pub async fn restart_with(mut self, adjust: impl FnOnce(&mut Config)) -> Self {
         adjust(&mut self.config);
-        self.restart().await
+        Box::pin(self.restart()).await
     }
 
     /// Stops it gracefully and hands over its data directory.

@@ -84,7 +84,6 @@ fn tables() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::domain::config::StoreConfig;
 
     fn said(text: &str) -> String {
