@@ -514,7 +514,7 @@ async fn an_audit_line_is_short_however_long_the_request_is() {
     let one_long = json!({"ids": ["\u{9b}".repeat(30_000)]});
     server.post("/api/v1/files/delete").json(&one_long).send().await.expect(200);
     let others = (0..999).map(|n| format!("{}{n:03}", "\u{9b}".repeat(25)));
-    let many: Vec<_> = std::iter::once(id.to_string()).chain(others).collect();
+    let many: Vec<_> = std::iter::once(id.clone()).chain(others).collect();
     let many = json!({ "ids": many });
     server.post("/api/v1/files/delete").json(&many).send().await.expect(200);
     let unknown = json!({"\u{9b}".repeat(30_000): 1});

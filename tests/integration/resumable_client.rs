@@ -1,5 +1,6 @@
 //! Resumable uploads by our client, over lines that break.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -12,11 +13,11 @@ use tokio::net::{TcpListener, TcpStream};
 async fn breaking(target: SocketAddr, budgets: &[usize]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let mut budgets = budgets.to_vec().into_iter();
+    let mut budgets = VecDeque::from(budgets.to_vec());
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let server = TcpStream::connect(target).await.unwrap();
-            tokio::spawn(forward(client, server, budgets.next()));
+            tokio::spawn(forward(client, server, budgets.pop_front()));
         }
     });
     url
