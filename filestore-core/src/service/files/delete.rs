@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 
 use super::Files;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -17,6 +17,10 @@ use crate::service::retry::retry_if_changed;
 
 /// The maximum number of attempts before `Conflict`. An attempt that lost to another change is repeated.
 const DECISIONS: usize = 8;
+
+/// The number of files that a call for many changes at the same time. The database groups them, and other callers
+/// still get their turns.
+const AT_ONCE: usize = 64;
 
 impl Files<'_> {
     /// Deletes a file. The content is `NotFound` from now on. You can [`restore`](Self::restore) the file
@@ -85,7 +89,8 @@ impl Files<'_> {
     /// # }
     /// ```
     pub async fn delete_many(self, ids: &[FileId]) -> Vec<Result<Arc<FileRecord>>> {
-        join_all(ids.iter().map(|id| self.delete(*id))).await
+        let deletions = ids.iter().copied().map(move |id| self.delete(id));
+        stream::iter(deletions).buffered(AT_ONCE).collect().await
     }
 
     /// Restores a deleted file. If the file is not deleted, the call succeeds and changes nothing. An expired
@@ -121,7 +126,8 @@ impl Files<'_> {
     /// # }
     /// ```
     pub async fn restore_many(self, ids: &[FileId]) -> Vec<Result<Arc<FileRecord>>> {
-        join_all(ids.iter().map(|id| self.restore(*id))).await
+        let restorations = ids.iter().copied().map(move |id| self.restore(id));
+        stream::iter(restorations).buffered(AT_ONCE).collect().await
     }
 
     fn restored(self, old: &FileRecord) -> FileRecord {
