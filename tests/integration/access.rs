@@ -254,9 +254,10 @@ async fn every_route_answers_every_kind_of_key_as_the_reference_says() {
         for kind in &kinds {
             for organization in [OWN, FOREIGN] {
                 let file = file_of(server.store(), organization).await;
-                let upload = match row.path.contains("{upload}") {
-                    true => upload_of(server.store(), organization).await,
-                    false => String::new(),
+                let upload = if row.path.contains("{upload}") {
+                    upload_of(server.store(), organization).await
+                } else {
+                    String::new()
                 };
                 let (call, about) = request(&server, row, (&file, &upload), organization);
                 let reply = with_key(call, kind).send().await;

@@ -1,5 +1,6 @@
 //! Resumable uploads by our client, over lines that break.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +10,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Starts a proxy whose nth connection breaks after this many bytes of the client. Later connections do not break.
-async fn breaking(target: SocketAddr, budgets: &[usize]) -> String {
+async fn breaking(target: SocketAddr, budgets: impl IntoIterator<Item = usize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let mut budgets = budgets.to_vec().into_iter();
+    let mut budgets = budgets.into_iter().collect::<VecDeque<_>>();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let server = TcpStream::connect(target).await.unwrap();
-            tokio::spawn(forward(client, server, budgets.next()));
+            tokio::spawn(forward(client, server, budgets.pop_front()));
         }
     });
     url
@@ -54,7 +55,7 @@ fn client(url: &str) -> Client {
 async fn an_upload_over_a_line_that_breaks_is_one_file_and_sends_little_twice() {
     let server = TestServer::start().await;
     let bytes = fixtures::noise(7, 3_000_000);
-    let url = breaking(server.addr(), &[1_000_000, 700_000, 300, 100_000]).await;
+    let url = breaking(server.addr(), [1_000_000, 700_000, 300, 100_000]).await;
     let told = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&told);
     let report = move |progress: Progress| seen.lock().unwrap().push(progress.done_bytes);
@@ -80,7 +81,7 @@ async fn a_second_program_continues_with_the_same_key() {
         Upload::new(item).resumable(Resumable::Always).idempotency_key("once")
     };
     // The first program cannot try again.
-    let url = breaking(server.addr(), &[300_000]).await;
+    let url = breaking(server.addr(), [300_000]).await;
     let once = client(&url).with_retry(filestore_client::RetryPolicy::none());
     let place = once.organization("acme").unwrap().sub_system("docs").unwrap();
     place.upload(upload()).await.unwrap_err();
@@ -109,7 +110,7 @@ async fn a_replacement_over_a_line_that_breaks_makes_one_version() {
     let server = TestServer::start().await;
     let old = server.upload("old").ok().await;
     let bytes = fixtures::noise(9, 400_000);
-    let url = breaking(server.addr(), &[250_000]).await;
+    let url = breaking(server.addr(), [250_000]).await;
     let change = Change::replace(Item::from_bytes(bytes.clone()).original_name("b.bin"));
     let change = change.if_match(format!("\"{}\"", old.sha256)).resumable(Resumable::Always);
     client(&url).change(&old.file_id, change).await.unwrap();
@@ -121,7 +122,7 @@ async fn a_replacement_over_a_line_that_breaks_makes_one_version() {
 async fn a_reader_of_unknown_length_survives_a_broken_line() {
     let server = TestServer::start().await;
     let bytes = fixtures::noise(10, 600_000);
-    let url = breaking(server.addr(), &[400_000]).await;
+    let url = breaking(server.addr(), [400_000]).await;
     let item = Item::from_reader(std::io::Cursor::new(bytes.clone()), None).original_name("a.bin");
     let place = client(&url).organization("acme").unwrap().sub_system("docs").unwrap();
     let upload = Upload::new(item).resumable(Resumable::Always);

@@ -178,7 +178,8 @@ impl TestServer {
     /// Like [`TestServer::restart`], with a configuration that `adjust` has changed.
     pub async fn restart_with(mut self, adjust: impl FnOnce(&mut Config)) -> Self {
         adjust(&mut self.config);
-        self.restart().await
+        // Two servers are a large future.
+        Box::pin(self.restart()).await
     }
 
     /// Stops it gracefully and hands over its data directory.

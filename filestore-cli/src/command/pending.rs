@@ -15,8 +15,8 @@
 //! A note that a crash cuts off is replaced. The upload then starts again.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,18 +75,14 @@ impl Pending {
 
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let key = match serde_json::from_str::<Note>(&text) {
-            Ok(note) => note.key,
-            Err(_) => {
-                let key = format!("filestore-upload-{}", FileId::generate(Timestamp::now()));
-                let text = serde_json::to_vec(&Note { key: key.clone() })?;
-                file.set_len(0)?;
-                // The start of the file, because it was empty or is empty now.
-                std::os::unix::fs::FileExt::write_all_at(&file, &text, 0)?;
-                file.flush()?;
-                key
-            }
-        };
+        if let Ok(Note { key }) = serde_json::from_str(&text) {
+            return Ok(Some(Self { _file: file, path, key }));
+        }
+        let key = format!("filestore-upload-{}", FileId::generate(Timestamp::now()));
+        let text = serde_json::to_vec(&Note { key: key.clone() })?;
+        // A note that was cut off has the length 0 now.
+        file.set_len(0)?;
+        file.write_all_at(&text, 0)?;
         Ok(Some(Self { _file: file, path, key }))
     }
 
@@ -151,8 +147,9 @@ mod tests {
         let key = open(dir.path(), "a").unwrap().key().to_owned();
         assert_eq!(open(dir.path(), "a").unwrap().key(), key);
 
-        let long_ago = std::time::SystemTime::now() - Duration::from_hours(8 * 24);
-        File::open(&path).unwrap().set_modified(long_ago).unwrap();
+        let file = File::open(&path).unwrap();
+        let modified = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(modified - Duration::from_hours(8 * 24)).unwrap();
         open(dir.path(), "b").unwrap();
         assert!(!path.exists());
     }

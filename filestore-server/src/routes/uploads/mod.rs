@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Route {
         get_or_head().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
     let options = warp::options()
         .and(call())
-        .then(|call: Arc<Call>| answer(Arc::clone(&call), replies::options(call)));
+        .then(|call: Arc<Call>| answer(Arc::clone(&call), options(call)));
     let all = warp::path!("uploads").and(
         warp::post()
             .and(with_body(create::create))
@@ -71,11 +71,16 @@ fn one() -> Route {
         .clone()
         .and(warp::options())
         .and(call())
-        .then(|_: Segment, call: Arc<Call>| answer(Arc::clone(&call), replies::options(call)));
+        .then(|_: Segment, call: Arc<Call>| answer(Arc::clone(&call), options(call)));
     let rest =
         path.and(not_allowed("GET, HEAD, POST, PATCH, DELETE, OPTIONS")).map(|_, reply| reply);
     let first = with_bytes.or(read).unify().or(cancel).unify();
     first.or(options).unify().or(rest).unify().boxed()
+}
+
+/// Answers OPTIONS.
+async fn options(call: Arc<Call>) -> Result<Response, Failure> {
+    std::future::ready(Ok(replies::options(&call))).await
 }
 
 /// Lists the uploads of an organization, without their addresses.

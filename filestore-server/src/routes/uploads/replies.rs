@@ -1,7 +1,5 @@
 //! The replies of resumable uploads: the headers of each protocol.
 
-use std::sync::Arc;
-
 use filestore_core::api::{self, PREFIX};
 use filestore_core::uploads::ResumableUpload;
 use filestore_core::{ErrorKind, FileRecord, Scope};
@@ -198,7 +196,7 @@ pub(super) async fn whole(
 }
 
 /// Replies to OPTIONS: what is supported, and the limits.
-pub(super) async fn options(call: Arc<Call>) -> Result<Response, Failure> {
+pub(super) fn options(call: &Call) -> Response {
     let mut response = empty(Empty::NoContent);
     let headers = response.headers_mut();
     let config = call.store().config().uploads;
@@ -207,13 +205,13 @@ pub(super) async fn options(call: Arc<Call>) -> Result<Response, Failure> {
     put(headers, "tus-extension", EXTENSIONS);
     put(headers, "tus-max-size", &config.max_size.to_string());
     put(headers, "tus-checksum-algorithm", ALGORITHMS);
-    put(headers, "upload-limit", &limit(&call));
+    put(headers, "upload-limit", &limit(call));
     put(headers, "accept-patch", "application/offset+octet-stream, application/partial-upload");
     let is_one = call.route.is_some_and(|route| route.template != "/uploads");
     let allow =
         if is_one { "GET, HEAD, POST, PATCH, DELETE, OPTIONS" } else { "GET, HEAD, POST, OPTIONS" };
     headers.insert(ALLOW, HeaderValue::from_static(allow));
-    Ok(response)
+    response
 }
 
 /// Returns the record of a finished upload. `UploadGone` if it was deleted since.

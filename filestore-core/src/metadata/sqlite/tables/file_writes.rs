@@ -138,17 +138,16 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
         return Ok(Updated::OverQuota);
     }
 
-    if old.blob_key != next.blob.key.as_str() {
-        if !intents::stands(tx.sql, &next.blob)? {
-            return Ok(Updated::PlacementStale);
-        }
+    let is_other_blob = old.blob_key != next.blob.key.as_str();
+    if is_other_blob && !intents::stands(tx.sql, &next.blob)? {
+        return Ok(Updated::PlacementStale);
     }
     if let Some(upload) = &update.upload
         && !resumables::finish(tx.sql, upload, next.file_id)?
     {
         return Ok(Updated::UploadLost);
     }
-    if old.blob_key != next.blob.key.as_str() {
+    if is_other_blob {
         intents::end(tx.sql, &next.blob)?;
     }
 

@@ -87,13 +87,11 @@ impl ResumableUploads<'_> {
 
         let transfer = Transfer::begin(store, turn, row, &append, permit.as_ref()).await?;
         let whole = transfer.receive(append, body).await?;
-        match whole {
-            Some(completing) => completing.finish().await,
-            None => {
-                let row = store.inner.metadata.upload(id).await?.ok_or_else(super::unknown)?;
-                Ok(ResumableUpload::of(row, upload.address))
-            }
+        if let Some(completing) = whole {
+            return completing.finish().await;
         }
+        let row = store.inner.metadata.upload(id).await?.ok_or_else(super::unknown)?;
+        Ok(ResumableUpload::of(row, upload.address))
     }
 
     /// Takes the upload for a request, once no commit of it runs.

@@ -1,7 +1,5 @@
 //! The other ends of a resumable upload (steps R9 and R10): cancelled, expired, failed.
 
-use std::time::Duration;
-
 use super::ResumableUploads;
 use super::request::UploadAddress;
 use super::state::End;
@@ -16,6 +14,9 @@ use crate::tasks::step::{Step, reached};
 
 /// Uploads looked at in one round.
 const PAGE: usize = 200;
+
+/// The seconds after which a client tries again that found a request which does not end.
+const RETRY_AFTER_SECS: u64 = 5;
 
 impl ResumableUploads<'_> {
     /// Cancels an upload: ends its running transfer and removes its bytes. If the upload is finished, the file stays.
@@ -95,14 +96,11 @@ impl ResumableUploads<'_> {
         }
         let change = UploadChange::of(&row, |next| next.epoch += 1);
         let next = change.next.clone();
-        match self.store.inner.metadata.change_upload(change).await? {
-            UploadChanged::Done => Ok(next),
-            _ => {
-                let message = "another request of this upload does not end";
-                let wait = Duration::from_secs(5).as_secs();
-                Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(wait))
-            }
+        if self.store.inner.metadata.change_upload(change).await? == UploadChanged::Done {
+            return Ok(next);
         }
+        let message = "another request of this upload does not end";
+        Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(RETRY_AFTER_SECS))
     }
 }
 
@@ -142,7 +140,9 @@ pub(crate) async fn clear(store: &FileStore) -> Result<()> {
         inner.stores.local().discard_staged(blobs).await?;
         inner.metadata.note_cleared(&ids).await?;
         // An erasure has ended uploads behind their backs.
-        ids.iter().for_each(|id| drop(inner.uploads.resumable.held(*id)));
+        for id in &ids {
+            drop(inner.uploads.resumable.held(*id));
+        }
         if ids.len() < PAGE {
             return Ok(());
         }

@@ -29,7 +29,7 @@ use crate::storage::{StagedBlob, StagedPoint};
 use crate::tasks;
 
 /// The longest time for which a request waits for a commit.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An upload whose bytes are all durable.
 pub(super) struct Completing {

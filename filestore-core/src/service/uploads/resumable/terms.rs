@@ -103,7 +103,7 @@ impl Terms {
             ResumableTarget::New(file) => {
                 terms.sub_system = Some(file.sub_system.as_str().to_owned());
                 terms.temp = file.temp;
-                terms.sha256 = file.sha256.map(|sum| sum.to_hex());
+                terms.sha256 = file.sha256.map(Sha256::to_hex);
                 terms.put_given(&file.given);
                 let metadata = Some(&file.metadata).filter(|metadata| !metadata.is_empty());
                 terms.metadata = metadata.map(|metadata| metadata.as_json().to_owned());

@@ -71,13 +71,11 @@ impl Turns {
         });
         let lock = Arc::clone(&shared.lock);
         let mut turn = Turn { turns: Arc::clone(self), id, shared, number, guard: None };
-        match timeout(PATIENCE, lock.lock_owned()).await {
-            Ok(guard) => turn.guard = Some(guard),
-            Err(_) => {
-                let message = "another request of this upload does not end";
-                return Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(5));
-            }
-        }
+        let Ok(guard) = timeout(PATIENCE, lock.lock_owned()).await else {
+            let message = "another request of this upload does not end";
+            return Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(5));
+        };
+        turn.guard = Some(guard);
         Ok(turn)
     }
 

@@ -46,15 +46,13 @@ impl LocalStore {
         wanted: u64,
     ) -> Result<(File, Bytes)> {
         self.on_pool(READING, move |shared| {
-            let file = match file {
-                Some(file) => file,
-                None => {
-                    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    openat(&shared.staging, blob_id.to_string(), flags, Mode::empty())
-                        .map(File::from)
-                        .map_err(|error| Error::io(READING, error.into()))?
-                }
+            let open = || {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                openat(&shared.staging, blob_id.to_string(), flags, Mode::empty())
+                    .map(File::from)
+                    .map_err(|error| Error::io(READING, error.into()))
             };
+            let file = file.map_or_else(open, Ok)?;
             let wanted =
                 usize::try_from(wanted).map_err(|error| Error::internal(READING, error))?;
             let mut block = BytesMut::zeroed(wanted);
