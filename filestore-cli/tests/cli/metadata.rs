@@ -241,6 +241,8 @@ fn a_snapshot_of_a_store_in_postgres_comes_back_into_another_schema_and_into_sql
 
     let said = on.ok("copy", &two, &restore);
     assert!(said.contains("restored 1 file") && said.contains("moved 1 file"), "{said}");
+    // Records and files are elsewhere, so any directory reads them. The first upload makes a new one.
+    on.ok("any other", &two, &["upload", &hello, "--org", "43", "--sub", "docs"]);
     assert_eq!(on.ok("any other", &two, &["get", id, "-o", "-"]), "hello");
     assert_eq!(files_below(&bench.path("copy/blobs")), 1, "the marker alone");
 
