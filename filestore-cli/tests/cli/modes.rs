@@ -1,5 +1,5 @@
-//! The modes of what commands make: private in a store, the user's own elsewhere; and the directories that
-//! commands refuse to work on.
+//! The modes of new files and directories: private in a store, from the user's umask elsewhere. Also the directories
+//! that commands refuse.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -23,7 +23,7 @@ pub struct SignRequest {
     /// Variant size in pixels, for example 400. If absent, the URL leads to the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// How the picture fits the square (default `cover`).
+    /// Fit of the picture in the square (default `cover`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
     /// If true, a variant shows all frames of an animation. Needs `size`.

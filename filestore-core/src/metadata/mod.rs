@@ -110,8 +110,8 @@ pub trait Metadata:
 }
 
 impl dyn Metadata + '_ {
-    /// Returns the name of this server, as the owner of what is on its disk; empty if it has the database for
-    /// itself. A restart keeps it.
+    /// Returns the name under which this server owns the files on its disk. A restart keeps the name. Empty if no
+    /// other server uses the database.
     pub fn server_name(&self) -> String {
         let name = self.servers().map(Servers::run_name).unwrap_or_default();
         name.split('.').next().unwrap_or_default().to_owned()

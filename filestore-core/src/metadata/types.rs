@@ -51,7 +51,7 @@ impl Expected {
 pub struct ListedFiles {
     /// The files, in the listing's order.
     pub records: Vec<FileRecord>,
-    /// Where to continue. `None` if no file is left. A page can have fewer files than requested and still
+    /// Position of the next page. `None` if no file is left. A page can have fewer files than requested and still
     /// have a next position.
     pub next: Option<ListPosition>,
 }

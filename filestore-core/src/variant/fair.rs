@@ -76,7 +76,7 @@ pub(super) struct Joined<T> {
     pub(super) here: oneshot::Receiver<Infallible>,
 }
 
-/// Whether work can begin now.
+/// The answer to a request for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     Now,

@@ -21,9 +21,9 @@ pub struct VariantKey {
     pub sha256: Sha256,
     /// The square's side.
     pub size: VariantSize,
-    /// How the picture fills the square.
+    /// Fit of the picture in the square.
     pub fit: Fit,
-    /// Whether the variant is still or animated.
+    /// Still or animated variant.
     pub motion: Motion,
 }
 

@@ -15,7 +15,7 @@ use crate::domain::id::{FileId, Sha256};
 pub struct SheetKey {
     /// The cells.
     pub grid: SheetGrid,
-    /// How each picture fills its cell.
+    /// Fit of each picture in its cell.
     pub fit: Fit,
     /// Each file with its blob's digest. `None` if the caller cannot access the file.
     pub files: Vec<(FileId, Option<Sha256>)>,

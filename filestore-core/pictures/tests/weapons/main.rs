@@ -114,7 +114,7 @@ fn child() {
     println!("report: {answer:?} {grown} MiB in {} ms", begun.elapsed().as_millis());
 }
 
-/// Makes a picture as a store does: assessed, rendered, reduced to what is kept for further sizes.
+/// Makes a picture in the steps of a store: assess, render, reduce for further sizes.
 fn make(file: &File, frames: Frames, settings: &Settings) -> Result<Rendered> {
     let wanted = Wanted::new(200, Fit::Cover);
     if frames == Frames::All {

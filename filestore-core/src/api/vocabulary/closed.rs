@@ -6,7 +6,7 @@ use std::fmt;
 use super::closed_word;
 
 closed_word! {
-    /// How a picture fits the square of a variant.
+    /// Fit of a picture in the square of a variant.
     Fit "fit" {
         /// Fills the square. Both sides of the longer dimension are cut off evenly.
         Cover = "cover",
@@ -24,7 +24,7 @@ impl Default for Fit {
 }
 
 closed_word! {
-    /// Whether a browser shows or saves a file.
+    /// Behaviour of a browser: show or save the file.
     Disposition "disposition" {
         /// Saves the file to disk.
         Attachment = "attachment",

@@ -283,7 +283,7 @@ pub struct RestoredKeys {
     pub keys: Vec<ApiKey>,
     /// Secrets that sign or verify URLs, oldest first. Configured secrets are not included.
     pub secrets: Vec<SigningSecretInfo>,
-    /// Whether they were kept or revoked.
+    /// Their state after the restore: kept or revoked.
     pub access: RestoredAccess,
 }
 

@@ -19,7 +19,7 @@ pub enum FsckDepth {
     Deep,
 }
 
-/// Whether a check changes the store.
+/// Mode of a check: report, or repair the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FsckMode {
     /// Changes nothing.
@@ -29,7 +29,7 @@ pub enum FsckMode {
     Repair,
 }
 
-/// Where a check begins.
+/// Start of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FsckStart {
     /// Continues an unfinished check of the same kind, if there is one.
@@ -48,9 +48,9 @@ pub enum FsckStart {
 pub struct FsckOptions {
     /// Check depth.
     pub depth: FsckDepth,
-    /// Whether the check changes the store.
+    /// Mode of the check: report, or repair the store.
     pub mode: FsckMode,
-    /// Where the check begins.
+    /// Start of the check.
     pub start: FsckStart,
     /// Maximum read rate, in bytes per second. `None` means no limit.
     pub bytes_per_second: Option<u64>,
@@ -215,7 +215,7 @@ impl Finding {
 pub struct FsckReport {
     /// Check depth.
     pub depth: FsckDepth,
-    /// Whether the check changes the store.
+    /// Mode of the check: report, or repair the store.
     pub mode: FsckMode,
     /// Start time.
     pub started_at: Timestamp,

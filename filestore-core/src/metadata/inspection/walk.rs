@@ -36,7 +36,7 @@ pub trait Walk: Send + Sync + 'static {
 pub struct WalkedFiles {
     /// The page's records.
     pub files: Vec<WalkedFile>,
-    /// Where to continue. `None` at the end.
+    /// Position of the next page. `None` at the end.
     pub next: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub enum WalkedFile {
     },
 }
 
-/// Whether the purge has claimed a record, so that its bytes can be absent.
+/// The purge's claim on a record. The bytes of a claimed record can be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PurgeClaimed {
     /// The purge may have removed the bytes.

@@ -24,7 +24,7 @@ const CELL_BYTES: u64 = 192;
 /// The sheets in memory.
 pub(super) struct SheetCache(Cache<Arc<SheetKey>, Entry, ByBytes>);
 
-/// How long a sheet is valid.
+/// The time for which a sheet is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lasting {
     /// Until one of its files changes.

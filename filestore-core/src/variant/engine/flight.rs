@@ -31,7 +31,7 @@ struct Flight<V> {
     on_loss: OnLoss,
 }
 
-/// What waiting callers do if the work ends without an outcome.
+/// The next step of waiting callers if the work ends without an outcome.
 #[derive(Clone, Copy)]
 enum OnLoss {
     /// They fail. The work was requested, and panicked or was stopped by the runtime's shutdown.

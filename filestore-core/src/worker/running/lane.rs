@@ -28,7 +28,7 @@ pub(in crate::worker) const LEASE: Duration = Duration::from_mins(10);
 /// recovered provider is noticed if no other work is due.
 const OUTAGE_PAUSE: Duration = Duration::from_mins(1);
 
-/// How much work the provider can get now.
+/// The amount of work that the provider can get now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::worker) enum Admission {
     /// As much as the lane does in parallel.

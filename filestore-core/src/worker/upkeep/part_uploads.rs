@@ -20,7 +20,7 @@ const LEFT_AFTER: Duration = Duration::from_hours(24);
 /// Abandoned uploads.
 pub(in crate::worker) struct LeftUploads {
     pub(in crate::worker) uploads: Vec<UnfinishedUpload>,
-    /// Where to continue. `None` at the end.
+    /// Position of the next page. `None` at the end.
     pub(in crate::worker) next: Option<UploadsPlace>,
 }
 

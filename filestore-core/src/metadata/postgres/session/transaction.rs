@@ -68,7 +68,7 @@ const READS: usize = 8;
 /// The pause between two queries for the outcome of a write.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How a call uses its connection.
+/// The use of a connection by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     /// Each statement separately.

@@ -63,7 +63,7 @@ const FORGET_PARTS: &str = "WITH slots AS MATERIALIZED (
      AND slots.sub_system = empty.sub_system AND slots.standing = empty.standing
      AND t.sub_system = slots.sub_system AND t.standing = slots.standing AND t.slot = slots.slot";
 
-/// Counts of what is left. They read every row of the tables, and so find rows that are damaged as well.
+/// Counts of the remaining rows. Each reads its whole table, so damaged rows count too.
 const COUNTS: [&str; 6] = [
     "SELECT count(*) FROM files WHERE organization_id = $1 OR (blob_key > $1::text || '/' AND blob_key < $1::text || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",

@@ -1,8 +1,8 @@
 //! Resumable uploads: their creation, changes and end.
 //!
 //! # Locking
-//! A creation, and a change that holds more bytes, wait for each other's commits: the bounds are sums of what all
-//! of them add.
+//! A creation waits for the commits of other creations, and of changes that reserve more bytes, because the limits
+//! are for their sum.
 
 use crate::domain::file::resumable::{UploadBounds, UploadTotals};
 use crate::domain::id::{FileId, OrganizationId};

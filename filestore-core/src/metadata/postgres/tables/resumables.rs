@@ -62,7 +62,7 @@ pub(in crate::metadata::postgres) const FORGET_ENDED: &str = "WITH old AS MATERI
      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
      DELETE FROM resumable_uploads USING old WHERE resumable_uploads.upload_id = old.upload_id";
 
-/// An erasure fails what it finds.
+/// Ends the uploads of an erased organization as failed.
 pub(super) const ERASE: &str =
     "UPDATE resumable_uploads SET stage = 'failed', failure_code = 'conflict',
      failure_message = 'the organization was erased', idempotency = NULL, is_live = false

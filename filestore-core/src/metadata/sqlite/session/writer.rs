@@ -502,7 +502,7 @@ impl Loop {
     }
 }
 
-/// Whether further jobs can join a group.
+/// The state of a group: open for further jobs, or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Joining {
     Allowed,
