@@ -14,6 +14,9 @@ use crate::oracle::{Content, Known, Oracle};
 /// The longest wait for one reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The pause of a client after each file: what is acknowledged is read seven times in the end, every byte of it.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Seeds of second contents begin here.
 const SECOND: u64 = 1 << 32;
 
@@ -113,6 +116,7 @@ impl Client {
                 1 => self.replace(&id, content, &tag).await,
                 _ => {}
             }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Content(pub(crate) u64);
 impl Content {
     /// Returns the bytes: a few that take many parts at the store, and many that do not.
     pub(crate) fn bytes(self) -> Vec<u8> {
-        let length = if self.0.is_multiple_of(16) { 2_000_000 } else { 20_000 };
+        let length = if self.0.is_multiple_of(32) { 2_000_000 } else { 20_000 };
         noise(self.0, length)
     }
 }

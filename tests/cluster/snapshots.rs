@@ -20,8 +20,8 @@ use crate::parts::{Backend, Environment, FAR, NEAR};
 /// The longest wait for a snapshot of a server that may have been stopped.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The pause after a try that a part which is away has refused.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The pause after a snapshot, or a try that was refused.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Each step of a snapshot, and a destination at which a server comes to it.
 const STEPS: [(Step, &str); 9] = [
@@ -43,16 +43,22 @@ fn client(server: &str) -> Client {
     Client::builder(server).expect("a base URL").build().expect("a client")
 }
 
-/// Takes a snapshot that is whole.
+/// Takes a snapshot without a fault.
 async fn take(server: &str, destination: &str) -> BackupReport {
     let (client, request) = (client(server), CreateBackup::default());
     let report = client.admin().backups().create(destination, &request).await;
     let report = report.expect("all parts are there");
     assert_eq!((report.error.as_ref(), report.faults.len()), (None, 0), "{report:?}");
-    let verified = client.admin().backups().verify(destination, &VerifyBackup::default()).await;
+    report
+}
+
+/// Asserts that every byte of the newest snapshot is there. It has the bytes of the ones before it, but for files
+/// that are gone.
+async fn verify(server: &str, destination: &str) {
+    let request = VerifyBackup::default();
+    let verified = client(server).admin().backups().verify(destination, &request).await;
     let verified = verified.expect("all parts are there");
     assert!(verified.ok, "{verified:?}");
-    report
 }
 
 /// Servers that take snapshots by turns, whatever happens to them.
@@ -116,9 +122,11 @@ pub(crate) async fn die_at_each_step(servers: &mut [Backend], objects: &str) {
         servers[at].start(objects);
         servers[at].is_ready().await;
     }
+    verify(&servers[0].url(), FAR).await;
     for step in STEPS_OF_PRUNES {
         die_in_a_prune(servers, objects, step).await;
     }
+    verify(&servers[0].url(), NEAR).await;
 }
 
 async fn die_in_a_prune(servers: &mut [Backend], objects: &str, step: Step) {
@@ -172,6 +180,7 @@ impl Moment {
 /// Takes a snapshot of all that is left.
 pub(crate) async fn take_last(server: &Backend) {
     take(&server.url(), NEAR).await;
+    verify(&server.url(), NEAR).await;
 }
 
 /// Restores snapshots: that of the moment and the last one into SQLite, and the last one into a schema that is not
