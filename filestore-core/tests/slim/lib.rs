@@ -1,6 +1,7 @@
-//! A store without pictures, converters and PostgreSQL: `cargo test -p filestore-core --no-default-features --features store`.
+//! A store without pictures, converters and PostgreSQL: `cargo test -p filestore-slim`. A package of its own, because
+//! the core's other tests need crates that this store does not.
 
-#![cfg(not(feature = "pictures"))]
+#![cfg(test)]
 
 use std::sync::Arc;
 
