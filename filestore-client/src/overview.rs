@@ -1,7 +1,8 @@
 //! The caller, and the organizations that it can see.
 
 use filestore_core::api::{
-    MeReply, OrganizationId, OrganizationReply, OrganizationsReply, PageQuery, SubSystemsReply,
+    MeReply, OrganizationId, OrganizationReply, OrganizationsReply, PageQuery, ResumableUploadList,
+    SubSystemsReply,
 };
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
@@ -96,6 +97,35 @@ impl Client {
         let organization = organization.try_into().map_err(Into::into)?;
         let path = ["organizations", organization.as_str(), "sub-systems"];
         let request = self.request(Method::GET, &path).query(query);
+        self.json(Call::idempotent(request)).await
+    }
+
+    /// Returns one page of an organization's resumable uploads, oldest first. The page contains ended
+    /// uploads. For the uploads of all organizations, see
+    /// [`Admin::uploads`](crate::admin::Admin::uploads).
+    ///
+    /// ```no_run
+    /// use filestore_client::PageQuery;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// for upload in client.uploads("42", &PageQuery::new()).await?.items {
+    ///     println!("{} {}: {} bytes", upload.upload_id, upload.state, upload.offset);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn uploads<I>(
+        &self,
+        organization: I,
+        query: &PageQuery,
+    ) -> Result<ResumableUploadList>
+    where
+        I: TryInto<OrganizationId>,
+        I::Error: Into<Error>,
+    {
+        let organization = organization.try_into().map_err(Into::into)?;
+        let request = self.request(Method::GET, &["uploads"]).query(query);
+        let request = request.query(&[("organization_id", organization.as_str())]);
         self.json(Call::idempotent(request)).await
     }
 

@@ -124,6 +124,7 @@ fn request(
     let path = path.replace("{fileId}", file).replace("{width}/{height}", "200/200");
     let path =
         path.replace("{code}", "LOCAL").replace("{key_id}", NO_FILE).replace("{kid}", "none");
+    let path = path.replace("{upload_id}", NO_FILE);
     let path = path.replace("{destination}", "none");
     let path = path.replace("{organizationId}", organization);
     let is_beside = ["/", "/api/v1", "/metrics"].contains(&path.as_str());

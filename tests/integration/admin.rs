@@ -214,3 +214,50 @@ async fn nothing_in_the_data_directory_is_open_to_other_users() {
         assert!(everybody == 0 || parent == 0, "{} is {everybody:o}", file.display());
     }
 }
+
+#[tokio::test]
+async fn the_uploads_of_all_callers_are_listed_and_cancelled_without_their_addresses() {
+    let server = TestServer::start().await;
+    let mut paths = Vec::new();
+    for organization in ["acme", "other"] {
+        let path = format!("/api/v1/uploads?organization_id={organization}&sub_system=docs");
+        let create = server.post(&path).header("tus-resumable", "1.0.0");
+        let create = create.header("upload-length", "11");
+        let create = create.body("application/offset+octet-stream", "hello");
+        paths.push(create.send().await.expect(201).only("location").to_owned());
+    }
+    let list = async |query: &str| {
+        server.get(&format!("/api/v1/admin/uploads{query}")).send().await.expect(200).json()
+    };
+
+    let all = list("").await;
+    let ids: Vec<_> =
+        all["items"].as_array().unwrap().iter().map(|one| &one["upload_id"]).collect();
+    for (path, id) in paths.iter().zip(&ids) {
+        assert!(path.contains(id.as_str().unwrap()), "oldest first: {all}");
+    }
+    assert!(paths.iter().all(|path| !all.to_string().contains(path.rsplit('.').next().unwrap())));
+    assert_eq!(list("?organization_id=other").await["items"][0]["upload_id"], *ids[1]);
+    assert_eq!(list("?limit=1").await["next_cursor"], *ids[0]);
+    let rest = list(&format!("?cursor={}", ids[0].as_str().unwrap())).await;
+    assert_eq!((&rest["items"][0]["upload_id"], &rest["next_cursor"]), (ids[1], &json!(null)));
+
+    let status = server.get("/api/v1/admin/status").send().await.expect(200).json();
+    let expected = json!({"open": 2, "open_bytes": 22, "transfers": 0});
+    assert_eq!(status["resumable"], expected);
+
+    let one = format!("/api/v1/admin/uploads/{}", ids[0].as_str().unwrap());
+    let shown = server.get(&one).send().await.expect(200).json();
+    assert_eq!((&shown["state"], &shown["offset"]), (&json!("open"), &json!(5)));
+    let last = server.post(&format!("{one}/cancel")).send().await.expect(200).json();
+    assert_eq!(last, shown);
+    for reply in [
+        server.get(&one).send().await,
+        server.post(&format!("{one}/cancel")).send().await,
+        server.head(&paths[0]).send().await,
+    ] {
+        assert_eq!(reply.status, 404, "a cancelled upload is unknown");
+    }
+    server.get("/api/v1/admin/uploads/film").send().await.problem(400, "invalid_field");
+    server.get("/api/v1/admin/uploads?limit=0").send().await.problem(400, "invalid_field");
+}

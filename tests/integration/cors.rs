@@ -143,6 +143,7 @@ async fn every_header_of_resumable_uploads_is_exposed_and_allowed() {
         "X-HTTP-Method-Override",
         "Content-Disposition",
         "Idempotency-Key",
+        "Prefer",
     ] {
         assert!(allowed.contains(name), "{name}");
     }
@@ -151,9 +152,31 @@ async fn every_header_of_resumable_uploads_is_exposed_and_allowed() {
     let upload = upload.header("tus-resumable", "1.0.0").header("upload-length", "5");
     let reply = upload.header("origin", APP).send().await.expect(201);
     let exposed = reply.only("access-control-expose-headers").to_lowercase();
-    let own = reply.headers.keys().map(http::HeaderName::as_str);
-    for name in own.filter(|name| name.starts_with("upload-") || name.starts_with("tus-")) {
-        assert!(exposed.contains(name), "{name}");
-    }
+    assert_exposed(&reply);
     assert!(exposed.contains("location") && exposed.contains("file-id"));
+
+    let path = reply.only("location");
+    let last = server.call(Method::PATCH, path).header("origin", APP).header("upload-offset", "0");
+    let last = last.header("tus-resumable", "1.0.0").header("prefer", "return=representation");
+    let last = last.body("application/offset+octet-stream", "hello").send().await.expect(200);
+    assert_eq!(last.only("preference-applied"), "return=representation");
+    assert_exposed(&last);
+
+    let draft = server.post("/api/v1/uploads?organization_id=acme&sub_system=s");
+    let draft = draft.header("upload-draft-interop-version", "6").header("upload-complete", "?0");
+    let draft = draft.header("origin", APP).body("text/plain", "hel").send().await.expect(201);
+    assert_exposed(&draft);
+    let options = server.call(Method::OPTIONS, "/api/v1/uploads").header("origin", APP);
+    assert_exposed(&options.header("tus-resumable", "1.0.0").send().await.expect(204));
+}
+
+/// Checks that scripts can read each header of resumable uploads that a reply has.
+fn assert_exposed(reply: &Reply) {
+    let exposed = reply.only("access-control-expose-headers").to_lowercase();
+    let exposed: Vec<_> = exposed.split(", ").collect();
+    let own = ["upload-", "tus-", "file-id", "preference-", "accept-patch", "etag", "location"];
+    for name in reply.headers.keys().map(http::HeaderName::as_str) {
+        let is_own = own.iter().any(|own| name.starts_with(own));
+        assert!(!is_own || exposed.contains(&name), "{name} is not in {exposed:?}");
+    }
 }

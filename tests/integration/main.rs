@@ -13,6 +13,7 @@ mod resumable;
 mod resumable_client;
 mod resumable_draft;
 mod resumable_signed;
+mod resumable_wire;
 mod change;
 mod edit;
 mod batch;

@@ -57,6 +57,13 @@ impl TestServer {
     }
 }
 
+impl Wire {
+    /// Ends the connection with a reset.
+    pub fn reset(self) {
+        self.stream.set_zero_linger().expect("a socket");
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Over any stream, such as a Unix socket.
     pub fn over(stream: S) -> Self {

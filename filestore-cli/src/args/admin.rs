@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use clap::builder::StyledStr;
-use filestore_core::api::{KEY_SCOPES, OrganizationNumber};
+use filestore_core::api::{KEY_SCOPES, OrganizationId, OrganizationNumber};
 use filestore_core::config_file::Seconds;
 
 use super::examples;
 use super::files::PageArgs;
-use super::organization::{OrganizationArgs, organization_number};
+use super::organization::{OrganizationArgs, organization_id, organization_number};
 use super::rate::Rate;
 
 /// `provider`.
@@ -125,6 +125,32 @@ fn scope_help() -> StyledStr {
     let scopes = KEY_SCOPES.join(", ");
     write!(help, "Right that the key has: {scopes}. Can be repeated").expect("it is in memory");
     help
+}
+
+/// `uploads`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum UploadsCommand {
+    /// List resumable uploads, oldest first
+    #[command(after_help = examples::UPLOADS_LIST)]
+    List {
+        /// Only uploads of this organization [default: all organizations]
+        #[arg(long, value_name = "ID", value_parser = organization_id())]
+        org: Option<OrganizationId>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Show a resumable upload
+    #[command(after_help = examples::UPLOADS_SHOW)]
+    Show {
+        /// Id of the upload, see `uploads list`
+        id: String,
+    },
+    /// Cancel a resumable upload and remove its bytes
+    #[command(after_help = examples::UPLOADS_CANCEL)]
+    Cancel {
+        /// Id of the upload, see `uploads list`
+        id: String,
+    },
 }
 
 /// `purge`.

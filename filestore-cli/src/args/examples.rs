@@ -213,6 +213,34 @@ Examples:
   filestore key create --org 42 --scope read --expires-in 30d > shop.key
   FILESTORE_KEY_FILE=shop.key filestore list --org 42";
 
+pub(super) const UPLOADS_LIST: &str = "\
+Lists uploads by tus or by a draft of the IETF, also from browsers, and large files that `upload`
+sends. An open upload waits for its client until EXPIRES. An ended upload stays in the list for
+some time. Without --org, you need a key with the scope admin for all organizations.
+
+On a narrow terminal, columns that do not fit are left out in this order: CREATED, EXPIRES, FILE.
+
+Examples:
+  filestore uploads list
+  filestore uploads list --org 42
+  filestore uploads list --all --json | jq -r 'select(.state == \"open\") | .upload_id'";
+
+pub(super) const UPLOADS_SHOW: &str = "\
+A running transfer continues. You need a key with the scope admin for all organizations.
+
+Examples:
+  filestore uploads show 01M80BSYRGX7SCZK48NX4Y3VPZ
+  filestore uploads show 01M80BSYRGX7SCZK48NX4Y3VPZ --json | jq .offset";
+
+pub(super) const UPLOADS_CANCEL: &str = "\
+Ends a running transfer, removes the received bytes and gives their room back. The client cannot
+continue. If the upload is finished, its file stays. You need a key with the scope admin for all
+organizations.
+
+Examples:
+  filestore uploads cancel 01M80BSYRGX7SCZK48NX4Y3VPZ
+  filestore --data-dir /var/lib/filestore uploads cancel 01M80BSYRGX7SCZK48NX4Y3VPZ";
+
 pub(super) const KEY_LIST: &str = "\
 Examples:
   filestore key list

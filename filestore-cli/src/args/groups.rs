@@ -10,7 +10,7 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Upload and download",
-        &["upload", "batch", "replace", "get", "variant", "sheet", "info", "list"],
+        &["upload", "uploads", "batch", "replace", "get", "variant", "sheet", "info", "list"],
     ),
     ("Change", &["thumbnail", "ready", "edit", "delete", "restore"]),
     ("Share", &["sign", "sign-upload", "signing"]),

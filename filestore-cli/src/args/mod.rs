@@ -21,7 +21,8 @@ use filestore_core::api::OrganizationId;
 
 pub(crate) use admin::{
     BindingCommand, FsckArgs, KeyCommand, MigrateCommand, MigrateTarget, OrganizationCommand,
-    ProviderCommand, PurgeCommand, PurgeRunArgs, SigningCommand, SyncCommand, VariantsCommand,
+    ProviderCommand, PurgeCommand, PurgeRunArgs, SigningCommand, SyncCommand, UploadsCommand,
+    VariantsCommand,
 };
 pub(crate) use backup::{BackupCommand, RestoredKeysArgs, RestoredPart, SnapshotArgs};
 pub(crate) use files::{
@@ -91,6 +92,9 @@ pub(crate) enum Command {
     /// Upload files or a whole directory
     #[command(after_help = examples::UPLOAD)]
     Upload(UploadArgs),
+    /// List, show and cancel uploads that can be resumed
+    #[command(subcommand)]
+    Uploads(UploadsCommand),
     /// Upload several files in one step: all of them, or no file
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),

@@ -17,6 +17,7 @@ mod receipt;
 mod sign;
 mod purge;
 mod sync;
+mod uploads;
 mod variants;
 mod usage;
 mod whoami;
@@ -214,6 +215,7 @@ async fn on_target(
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Backup(command) => backup::run(command, target, out).await,
         Command::Variants(command) => variants::run(command, target, out).await,
+        Command::Uploads(command) => uploads::run(command, target, out).await,
         Command::Usage { org } => usage::run(&org, target, out).await,
         Command::Whoami => whoami::run(target, out).await,
         Command::Status => status::run(target, out).await,

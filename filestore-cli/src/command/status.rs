@@ -68,8 +68,12 @@ fn disk(disk: &StatusDisk) -> String {
 }
 
 fn uploads(status: &StatusReply) -> String {
-    let unfinished = &status.unfinished;
-    format!("{} unfinished ({})", unfinished.files, size(unfinished.bytes))
+    let (unfinished, resumable) = (&status.unfinished, &status.resumable);
+    let mut text = format!("{} unfinished ({})", unfinished.files, size(unfinished.bytes));
+    if let (Some(open), Some(bytes)) = (resumable.open, resumable.open_bytes) {
+        let _ = write!(text, ", {open} resumable ({})", size(bytes));
+    }
+    text
 }
 
 fn sync(status: &StatusReply) -> String {

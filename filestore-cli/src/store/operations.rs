@@ -11,9 +11,9 @@ use filestore_core::api::{
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
     OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
     PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup, RestoreFileResult,
-    RestoreReply, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
-    SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap, SignRequest,
+    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
+    SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::variants::Motion;
 use tokio::sync::watch;
@@ -76,6 +76,15 @@ pub(crate) trait Target: Send + Sync {
         organization: &OrganizationId,
         query: &PageQuery,
     ) -> Result<SubSystemsReply>;
+    /// Lists the resumable uploads of an organization, or of all organizations.
+    async fn uploads(
+        &self,
+        organization: Option<&OrganizationId>,
+        query: &PageQuery,
+    ) -> Result<ResumableUploadList>;
+    async fn upload_state(&self, id: &str) -> Result<ResumableUpload>;
+    /// Cancels a resumable upload. Returns its last state.
+    async fn cancel_upload(&self, id: &str) -> Result<ResumableUpload>;
     async fn usage(&self, organization: &OrganizationId) -> Result<UsageReply>;
     async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply>;
     async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply>;

@@ -16,5 +16,6 @@ mod tls;
 mod process;
 mod stopped;
 mod pending;
+mod uploads;
 mod hostile;
 mod documented;

@@ -83,6 +83,14 @@ impl Bench {
         server.as_ref().expect("it runs until the end").url()
     }
 
+    /// Stops the server. Later commands open the directory themselves.
+    pub(crate) fn stop(&mut self) {
+        if let Some((runtime, Some(server))) = self.server.take() {
+            runtime.block_on(server.stop());
+        }
+        self.way = Way::Direct;
+    }
+
     pub(crate) fn data_dir(&self) -> &Path {
         self.data.path()
     }

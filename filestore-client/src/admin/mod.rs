@@ -13,6 +13,7 @@ mod purge;
 mod organizations;
 mod fsck;
 mod backups;
+mod uploads;
 mod variants;
 
 use filestore_core::api::StatusReply;
@@ -28,6 +29,7 @@ pub use purge::Purge;
 pub use receipts::Receipts;
 pub use signing::Signing;
 pub use sync::SyncQueue;
+pub use uploads::Uploads;
 pub use variants::Variants;
 
 use crate::client::Client;
@@ -128,6 +130,11 @@ impl<'a> Admin<'a> {
     /// Returns the calls for backups.
     pub fn backups(self) -> Backups<'a> {
         Backups { client: self.client }
+    }
+
+    /// Returns the calls for resumable uploads.
+    pub fn uploads(self) -> Uploads<'a> {
+        Uploads { client: self.client }
     }
 
     /// Returns the calls for the variant cache.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A resumable upload, from GET `/uploads/{upload}` and from lists.
+/// A resumable upload, from GET `/uploads/{upload}`, from lists, and from `/admin/uploads`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -18,6 +18,8 @@ pub struct ResumableUpload {
     pub length: Option<u64>,
     /// True if the file exists.
     pub complete: bool,
+    /// Time of the creation in RFC 3339 (UTC, milliseconds).
+    pub created_at: String,
     /// Time in RFC 3339 at which the upload ends. If the upload has ended, the server forgets it at this time.
     pub expires_at: String,
     /// Organization of the file.

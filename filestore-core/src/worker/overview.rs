@@ -38,9 +38,20 @@ pub(crate) async fn load(store: &FileStore) -> Load {
 /// overview reports this.
 pub(crate) async fn everything(store: &FileStore) -> Overview {
     let everything = PurgeOptions::default();
-    let ((database_fault, storage_fault), disk, providers, total, sync, purge, checks, migrations) = tokio::join!(
+    let (
+        (database_fault, storage_fault),
+        disk,
+        resumable,
+        providers,
+        total,
+        sync,
+        purge,
+        checks,
+        migrations,
+    ) = tokio::join!(
         faults(store),
         disk_space(store),
+        resumable(store),
         providers(store),
         store.inner().metadata.total(),
         sync::status(store),
@@ -62,6 +73,7 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         storage_fault,
         disk,
         unfinished: unfinished(store),
+        resumable,
         providers: providers.unwrap_or_else(|_| provider_states(store, Vec::new())),
         total: total.map(|usage| usage.total()).unwrap_or_default(),
         sync: sync.unwrap_or_default(),

@@ -40,6 +40,18 @@ pub(crate) fn required_query(name: &str, description: &str, schema: Value) -> Va
     parameter
 }
 
+/// Describes the position and the length of a page of resumable uploads.
+pub(crate) fn upload_page() -> [Value; 2] {
+    [
+        query(
+            "limit",
+            "Maximum number of uploads.",
+            json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 }),
+        ),
+        query("cursor", "Cursor of the page.", json!({ "type": "string", "pattern": FILE_ID })),
+    ]
+}
+
 /// Describes the id of an organization, as files carry it.
 pub(crate) fn organization_id() -> Value {
     json!({ "type": "string", "pattern": ORGANIZATION_ID })
@@ -69,6 +81,7 @@ fn parameters() -> Value {
         "Code": in_path("code", "Provider code.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
         "Destination": in_path("destination", "Name of a configured destination.", json!({ "type": "string" })),
         "Kid": in_path("kid", "Secret name.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
+        "UploadId": in_path("upload_id", "Upload id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
         "KeyId": in_path("key_id", "Key id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
         "Fit": query("fit", "`cover` fills the square and cuts off the rest. `inside` keeps the whole picture and \
                              the aspect ratio.", json!({ "type": "string", "enum": fits, "default": "cover" })),

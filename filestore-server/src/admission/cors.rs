@@ -33,7 +33,7 @@ const REQUEST_HEADERS: &[&[&str]] = &[
     &["Tus-Resumable", "Upload-Length", "Upload-Offset", "Upload-Metadata", "Upload-Defer-Length"],
     &["Upload-Concat", "Upload-Checksum", "Upload-Complete", "Upload-Incomplete"],
     &["Upload-Draft-Interop-Version", "X-HTTP-Method-Override", "Content-Disposition"],
-    &["Content-Digest", "Repr-Digest", "Want-Repr-Digest", "Incremental"],
+    &["Content-Digest", "Repr-Digest", "Want-Repr-Digest", "Incremental", "Prefer"],
     // FilePond adds this to its chunks.
     &["Upload-Name"],
     // Dropzone, FineUploader, antd's Upload and jQuery add these to every upload.
@@ -50,7 +50,7 @@ const REQUEST_HEADERS: &[&[&str]] = &[
 
 /// The reply headers that scripts can read, except headers without need of permission.
 const REPLY_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept-Patch, Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Location, RateLimit, \
+    "Accept-Patch, Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Location, Preference-Applied, RateLimit, \
      RateLimit-Policy, Repr-Digest, Retry-After, WWW-Authenticate, X-Request-Id, File-Id, Upload-Offset, \
      Upload-Length, Upload-Expires, Upload-Metadata, Upload-Defer-Length, Upload-Concat, Upload-Complete, \
      Upload-Incomplete, Upload-Limit, Upload-Draft-Interop-Version, Tus-Resumable, Tus-Version, Tus-Extension, \
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// The headers that browsers name in the preflights of a client, as the client is without settings.
-    const CLIENTS: [(&str, &str); 18] = [
+    const CLIENTS: [(&str, &str); 24] = [
         ("Dropzone 6", "accept,cache-control,x-requested-with"),
         ("FineUploader 5", "cache-control,x-requested-with"),
         (
@@ -323,8 +323,30 @@ mod tests {
         ("Uppy XHR with a key", "authorization"),
         ("Uppy tus", "authorization,tus-resumable,upload-length,upload-metadata,x-request-id"),
         ("Uppy tus, a chunk", "authorization,content-type,tus-resumable,upload-offset"),
+        ("tus-js-client 4 and 5", "tus-resumable,upload-length,upload-metadata,x-request-id"),
         (
-            "tus-js-client, IETF draft",
+            "tus-js-client, bytes in the creation",
+            "content-type,tus-resumable,upload-length,upload-metadata",
+        ),
+        (
+            "tus-js-client, length deferred",
+            "tus-resumable,upload-defer-length,upload-length,upload-metadata",
+        ),
+        ("tus-js-client, a piece of parallelUploads", "tus-resumable,upload-concat,upload-length"),
+        (
+            "tus-js-client, overridePatchMethod",
+            "content-type,tus-resumable,upload-offset,x-http-method-override",
+        ),
+        (
+            "tus-js-client, a key and the record wanted",
+            "authorization,content-type,prefer,tus-resumable,upload-offset",
+        ),
+        (
+            "tus-js-client 4 and 5, ietf-draft-03: creation",
+            "upload-complete,upload-draft-interop-version,upload-length,upload-metadata",
+        ),
+        (
+            "tus-js-client 4 and 5, ietf-draft-05: append",
             "content-type,upload-complete,upload-draft-interop-version,upload-offset",
         ),
         ("FilePond", "authorization"),

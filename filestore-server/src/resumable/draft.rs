@@ -7,13 +7,15 @@
 //! | 6 | -04, -05 | `V6` |
 //! | 7, 8 | -06 to -11 | `V8` |
 //!
+//! A request without a version is served as `V8`.
+//!
 //! Values are structured fields (RFC 9651): integers of 15 digits at most, and booleans.
 
 use filestore_core::Error;
 use filestore_core::uploads::Ends;
 use http::HeaderMap;
 
-use super::{Appending, Creation, byte_count, once};
+use super::{Appending, Creation, byte_count, once, unsupported_version};
 use crate::error::Result;
 
 /// The media type of an append.
@@ -122,6 +124,23 @@ impl Interop {
         let (name, _) = self.completeness(true);
         Error::invalid(name, format!("the request has no {name}")).with_allowed(["?1", "?0"]).into()
     }
+}
+
+/// Tests whether a request names a version of a draft, known or not.
+pub(super) fn names_version(headers: &HeaderMap) -> bool {
+    headers.contains_key("upload-draft-interop-version")
+}
+
+/// Tests whether the body of a request is only a part of the file, in any version.
+pub(super) fn is_part(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| once(headers, name).is_ok_and(|text| text == Some(value));
+    headers.contains_key("upload-offset")
+        || is("Upload-Complete", "?0")
+        || is("Upload-Incomplete", "?1")
+}
+
+pub(super) fn unsupported() -> crate::error::Error {
+    unsupported_version("the interop version of the draft is 3 to 8")
 }
 
 #[cfg(test)]

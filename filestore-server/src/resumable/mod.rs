@@ -35,8 +35,12 @@ pub(crate) enum Protocol {
 impl Protocol {
     /// Tells the protocol of a request from its headers.
     ///
-    /// `UnsupportedVersion` for another version of tus, and for a request that has other headers of tus, whose
-    /// version was lost on the way. `InvalidField` for a request that speaks both.
+    /// A request with `Upload-Complete` and without a version speaks the draft as its own examples do, and gets the
+    /// newest known version. A draft of an unknown version is `Plain`, as the drafts want it: its body is the file.
+    ///
+    /// `UnsupportedVersion` for another version of tus, for a request that has other headers of tus, whose
+    /// version was lost on the way, and for a part of a file in an unknown draft. `InvalidField` for a request that
+    /// speaks both.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self> {
         let draft = Interop::of(headers);
         match (headers.contains_key("tus-resumable"), draft) {
@@ -46,6 +50,13 @@ impl Protocol {
             }
             (true, None) => tus::expect_version(headers).map(|()| Self::Tus),
             (false, Some(draft)) => Ok(Self::Draft(draft)),
+            (false, None) if draft::names_version(headers) => {
+                // A part of a file must not become a whole file.
+                if draft::is_part(headers) { Err(draft::unsupported()) } else { Ok(Self::Plain) }
+            }
+            (false, None) if headers.contains_key("upload-complete") => {
+                Ok(Self::Draft(Interop::V8))
+            }
             (false, None) if tus::shows_tus(headers) => Err(tus::unsupported()),
             (false, None) => Ok(Self::Plain),
         }
@@ -146,7 +157,23 @@ mod tests {
             (&[("Tus-Resumable", "0.2.2")], None),
             (&[("Upload-Length", "5")], None),
             (&[("Upload-Draft-Interop-Version", "8")], Some(Protocol::Draft(Interop::V8))),
+            (&[("Upload-Complete", "?1")], Some(Protocol::Draft(Interop::V8))),
+            (
+                &[("Upload-Complete", "?0"), ("Upload-Length", "5")],
+                Some(Protocol::Draft(Interop::V8)),
+            ),
             (&[("Upload-Draft-Interop-Version", "99")], Some(Protocol::Plain)),
+            (
+                &[
+                    ("Upload-Draft-Interop-Version", "99"),
+                    ("Upload-Complete", "?1"),
+                    ("Upload-Length", "5"),
+                ],
+                Some(Protocol::Plain),
+            ),
+            (&[("Upload-Draft-Interop-Version", "99"), ("Upload-Complete", "?0")], None),
+            (&[("Upload-Draft-Interop-Version", "1"), ("Upload-Incomplete", "?1")], None),
+            (&[("Upload-Draft-Interop-Version", "99"), ("Upload-Offset", "5")], None),
             (&[("Tus-Resumable", "1.0.0"), ("Upload-Draft-Interop-Version", "6")], None),
         ] {
             assert_eq!(Protocol::of(&headers(lines)).ok(), expected, "{lines:?}");

@@ -20,12 +20,14 @@ use filestore_core::api::{
     MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
     OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
     ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
-    RestoreFileResult, RestoreReply, RotateKey, SheetMap, SignRequest, SignUploadRequest,
-    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply,
-    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
+    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
+    StatusReply, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport,
 };
 use filestore_core::config::BackupPlace;
 use filestore_core::keys::KeyId;
+use filestore_core::uploads::UploadId;
 use filestore_core::variants::Motion;
 use filestore_core::{self as core, FileId, FileStore, Files, ProviderCode, Scope};
 
@@ -455,6 +457,28 @@ impl Target for Direct {
             admin.backup_place(destination)?
         };
         Ok(BackupForgetReport::new(admin.forget_backups(place, id).await?))
+    }
+
+    async fn uploads(
+        &self,
+        organization: Option<&OrganizationId>,
+        query: &PageQuery,
+    ) -> Result<ResumableUploadList> {
+        let organization = organization.map(|id| id.as_str().parse::<core::OrganizationId>());
+        let (after, limit) = convert::upload_page(query)?;
+        let organization = organization.transpose()?;
+        let uploads = self.store.admin().uploads(organization.as_ref(), after, limit).await?;
+        Ok(convert::uploads(&uploads, limit))
+    }
+
+    async fn upload_state(&self, id: &str) -> Result<ResumableUpload> {
+        let upload = self.store.admin().upload(id.parse::<UploadId>()?).await?;
+        Ok(convert::upload(&upload))
+    }
+
+    async fn cancel_upload(&self, id: &str) -> Result<ResumableUpload> {
+        let upload = self.store.admin().cancel_upload(id.parse::<UploadId>()?).await?;
+        Ok(convert::upload(&upload))
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

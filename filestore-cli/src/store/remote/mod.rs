@@ -14,10 +14,10 @@ use filestore_core::api::{
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
     OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
     PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
-    RestoreFileResult, RestoreReply, RotateKey, SheetMap, SignRequest, SignUploadRequest,
-    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystem,
-    SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
-    VerifyBackup,
+    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
+    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
+    StatusReply, SubSystem, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding,
+    UsageReply, VariantCacheReport, VerifyBackup,
 };
 use filestore_core::variants::Motion;
 
@@ -396,6 +396,26 @@ impl Target for Remote {
         request: &ForgetBackups,
     ) -> Result<BackupForgetReport> {
         Ok(self.client.admin().backups().forget(&configured(destination)?, request).await?)
+    }
+
+    async fn uploads(
+        &self,
+        organization: Option<&OrganizationId>,
+        query: &PageQuery,
+    ) -> Result<ResumableUploadList> {
+        Ok(match organization {
+            // Any key with the scope `read` can list the uploads of its organization.
+            Some(organization) => self.client.uploads(organization.clone(), query).await?,
+            None => self.client.admin().uploads().list(None, query).await?,
+        })
+    }
+
+    async fn upload_state(&self, id: &str) -> Result<ResumableUpload> {
+        Ok(self.client.admin().uploads().show(id).await?)
+    }
+
+    async fn cancel_upload(&self, id: &str) -> Result<ResumableUpload> {
+        Ok(self.client.admin().uploads().cancel(id).await?)
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -20,6 +20,8 @@ pub struct StatusReply {
     pub disk: Option<StatusDisk>,
     /// Uploads without a commit: still arriving, or waiting.
     pub unfinished: StatusUnfinished,
+    /// Resumable uploads. They can wait for their client for a day.
+    pub resumable: StatusResumable,
     /// Providers with their state, `LOCAL` first.
     pub providers: Vec<AdminProvider>,
     /// Number of files in the store. Temporary files count, and deleted files count until the purge.
@@ -88,6 +90,20 @@ pub struct StatusUnfinished {
     pub max_files: u64,
     /// Maximum number of bytes.
     pub max_bytes: u64,
+}
+
+/// Resumable uploads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StatusResumable {
+    /// Open uploads of all servers. Null if the database does not answer.
+    pub open: Option<u64>,
+    /// Bytes that these uploads hold: announced or received. Null if the database does not answer.
+    pub open_bytes: Option<u64>,
+    /// Uploads that receive bytes from a request now.
+    pub transfers: u64,
 }
 
 /// Work of the purge.

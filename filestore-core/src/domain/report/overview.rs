@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::fsck::FsckStatus;
+use super::load::ResumableLoad;
 use super::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
 use crate::domain::file::damage::Damage;
 use crate::domain::file::usage::Stored;
@@ -40,6 +41,8 @@ pub struct Overview {
     pub disk: Option<DiskSpace>,
     /// Staged files without a commit.
     pub unfinished: Unfinished,
+    /// Resumable uploads.
+    pub resumable: ResumableLoad,
     /// Providers: `LOCAL` first, then the configured providers, then removed providers with waiting
     /// work.
     pub providers: Vec<ProviderStatus>,
@@ -301,6 +304,7 @@ mod tests {
             storage_fault: None,
             disk: Some(DiskSpace::new(2 << 30, 100 << 30, 1)),
             unfinished: Unfinished::new(1, 1, 100, 100),
+            resumable: ResumableLoad::default(),
             providers: vec![provider("eu")],
             total: Stored::default(),
             sync: SyncStatusReport::default(),

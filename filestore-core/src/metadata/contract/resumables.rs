@@ -237,9 +237,22 @@ pub(crate) async fn live_uploads_are_those_of_one_server(metadata: &dyn Metadata
     let rest = metadata.live_uploads("one", Some(first[0].upload_id), 9).await.unwrap();
     assert_eq!(rest, [own[2].clone()]);
 
-    let listed = metadata.uploads_of(&organization("acme"), None, 9).await.unwrap();
+    let listed = metadata.uploads_of(Some(&organization("acme")), None, 9).await.unwrap();
     assert_eq!(listed.len(), 4, "ended ones, and those of other servers, are listed as well");
-    assert_eq!(metadata.uploads_of(&organization("acm"), None, 9).await.unwrap(), []);
+    assert_eq!(metadata.uploads_of(Some(&organization("acm")), None, 9).await.unwrap(), []);
+}
+
+pub(crate) async fn uploads_of_all_organizations_are_listed_in_pages(metadata: &dyn Metadata) {
+    let mut all = Vec::new();
+    for name in ["acme", "other", "acme"] {
+        all.push(created(metadata, open(name)).await);
+    }
+    all.sort_by_key(|row| row.upload_id);
+
+    let first = metadata.uploads_of(None, None, 2).await.unwrap();
+    assert_eq!(first, all[..2]);
+    let rest = metadata.uploads_of(None, Some(first[1].upload_id), 2).await.unwrap();
+    assert_eq!(rest, all[2..]);
 }
 
 pub(crate) async fn an_ended_upload_is_forgotten_once_its_bytes_are_gone(metadata: &dyn Metadata) {

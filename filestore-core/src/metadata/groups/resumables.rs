@@ -32,10 +32,10 @@ pub trait Resumables: Send + Sync + 'static {
     /// Tells whether staged bytes are those of an upload, live or ended.
     async fn is_of_upload(&self, blob: BlobId) -> Result<bool>;
 
-    /// Lists up to `limit` uploads of an organization, in the order of their ids above `after`.
+    /// Lists up to `limit` uploads of an organization, or of all, in the order of their ids above `after`.
     async fn uploads_of(
         &self,
-        organization: &OrganizationId,
+        organization: Option<&OrganizationId>,
         after: Option<UploadId>,
         limit: usize,
     ) -> Result<Vec<UploadRow>>;

@@ -5,10 +5,12 @@
 //! | `moves` | sync and migration |
 //! | `checks` | checks of the store and its providers, upkeep |
 //! | `backups` | snapshots |
+//! | `uploads` | resumable uploads |
 
 mod moves;
 mod checks;
 mod backups;
+mod uploads;
 
 use super::running::progress::Progress;
 use super::running::run::Runs;

@@ -6,15 +6,15 @@ use filestore_core::api::{
     ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport,
     MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
     MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups, PurgeReport,
-    PurgeRunRequest, ReceiptKeyReply, RestoreBackup, RotateKey, SigningSecretReply, Snapshot,
-    StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
-    VariantCacheReport, VerifyBackup,
+    PurgeRunRequest, ReceiptKeyReply, RestoreBackup, ResumableUpload, ResumableUploadList,
+    RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest,
+    SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use serde_json::{Value, json};
 
 use crate::operation::{Group, Need, Operation};
 use crate::schemas::{Schemas, reply, request};
-use crate::shared::{organization_number, required_query};
+use crate::shared::{organization_id, organization_number, query, required_query, upload_page};
 
 pub(crate) fn group() -> Group {
     Group {
@@ -30,6 +30,7 @@ pub(crate) fn group() -> Group {
             providers(),
             keys(),
             signing(),
+            uploads(),
             variants(),
         ]
         .into_iter()
@@ -276,6 +277,29 @@ fn keys() -> Vec<Operation> {
             .says("Revoke a key", "A second call returns the same reply.")
             .optional_json(nothing)
             .replies(200, "The revoked key.", reply::<KeyReply>),
+    ]
+}
+
+fn uploads() -> Vec<Operation> {
+    vec![
+        get("/admin/uploads", "listAllUploads")
+            .says(
+                "List the resumable uploads of all organizations, oldest first",
+                "The list contains ended uploads, but not the secret URLs.",
+            )
+            .asks([query("organization_id", "Only uploads of this organization.", organization_id())])
+            .asks(upload_page())
+            .replies(200, "A page of uploads.", reply::<ResumableUploadList>),
+        get("/admin/uploads/{upload_id}", "showAnyUpload")
+            .says("Show a resumable upload", "A running transfer continues.")
+            .replies(200, "The upload.", reply::<ResumableUpload>),
+        post("/admin/uploads/{upload_id}/cancel", "cancelAnyUpload")
+            .says(
+                "Cancel a resumable upload",
+                "A running transfer ends, and the bytes are removed. A file that the upload has made stays.",
+            )
+            .optional_json(nothing)
+            .replies(200, "The last state of the upload.", reply::<ResumableUpload>),
     ]
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::operation::{Group, Operation, READ, WRITE};
 use crate::schemas::{FILE_ID, reply};
-use crate::shared::{organization_id, query, required_query, sub_system};
+use crate::shared::{organization_id, query, required_query, sub_system, upload_page};
 
 pub(crate) fn group() -> Group {
     Group {
@@ -86,15 +86,12 @@ fn create() -> Operation {
 fn list() -> Operation {
     Operation::get("/uploads", "listUploads", READ)
         .says("List resumable uploads, oldest first", "The list does not contain the secret URLs.")
-        .asks([
-            required_query("organization_id", "Organization of the uploads.", organization_id()),
-            query(
-                "limit",
-                "Maximum number of uploads.",
-                json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 }),
-            ),
-            query("cursor", "Cursor of the page.", json!({ "type": "string", "pattern": FILE_ID })),
-        ])
+        .asks([required_query(
+            "organization_id",
+            "Organization of the uploads.",
+            organization_id(),
+        )])
+        .asks(upload_page())
         .replies(200, "A page of uploads.", reply::<ResumableUploadList>)
 }
 

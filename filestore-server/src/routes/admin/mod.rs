@@ -1,4 +1,5 @@
-//! Administration: overview, purge and sync runs, migrations, checks, providers, and the variant cache.
+//! Administration: overview, purge and sync runs, migrations, checks, providers, resumable uploads, and the variant
+//! cache.
 
 mod long_run;
 mod backups;
@@ -9,6 +10,7 @@ mod migrate;
 mod providers;
 mod signing;
 mod sync;
+mod uploads;
 
 use std::sync::Arc;
 
@@ -45,6 +47,7 @@ pub(crate) fn routes() -> RouteFilter {
         providers::routes(),
         signing::routes(),
         keys::routes(),
+        uploads::routes(),
         variants.boxed(),
         prune.boxed(),
         status.boxed(),

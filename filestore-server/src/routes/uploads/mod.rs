@@ -13,7 +13,7 @@ mod fields;
 mod receive;
 mod replies;
 mod session;
-mod shown;
+pub(super) mod shown;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use warp::Filter;
 use warp::reply::Response;
 
 use super::path::Segment;
+use crate::http::query::Query;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::fields::missing;
@@ -85,16 +86,21 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let organization: OrganizationId = organization.parse()?;
     call.caller.scope.check(&organization)?;
 
+    let (after, limit) = page_of(&query)?;
+    let uploads = call.store().resumable().list(&organization, after, limit).await?;
+    reply::ok(&shown::page(&uploads, limit))
+}
+
+/// Reads the position and the length of a page.
+pub(super) fn page_of(query: &Query) -> filestore_core::Result<(Option<UploadId>, usize)> {
     let limit = match query.get("limit").map(str::parse::<usize>) {
         None => PAGE.0,
         Some(Ok(limit)) if (1..=PAGE.1).contains(&limit) => limit,
         Some(_) => {
             let message = format!("limit is 1 to {}", PAGE.1);
-            return Err(filestore_core::Error::invalid("limit", message).into());
+            return Err(filestore_core::Error::invalid("limit", message));
         }
     };
     let after = query.get("cursor").map(str::parse::<UploadId>).transpose();
-    let after = after.map_err(|error| error.with_field("cursor"))?;
-    let uploads = call.store().resumable().list(&organization, after, limit).await?;
-    reply::ok(&shown::page(&uploads, limit))
+    Ok((after.map_err(|error| error.with_field("cursor"))?, limit))
 }

@@ -134,6 +134,10 @@ pub(super) async fn head(
         (_, Some(length)) => put(headers, "upload-length", &length.to_string()),
         (_, None) => put(headers, "upload-defer-length", "1"),
     }
+    if protocol == Protocol::Tus && !call.headers.contains_key("tus-resumable") {
+        // A client of the draft without its version asks like a client of tus without its version.
+        put_draft(call, headers, Interop::V8, upload);
+    }
     put_file(call, headers, upload).await?;
     Ok(response)
 }

@@ -3,6 +3,7 @@
 use crate::api;
 use crate::domain::provider::health::{ProviderFault, ProviderHealth};
 use crate::domain::report::PurgeReport;
+use crate::domain::report::load::ResumableLoad;
 use crate::domain::report::overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished};
 use crate::domain::time::clock::Timestamp;
 use crate::variant::CacheReport;
@@ -25,6 +26,7 @@ impl api::StatusReply {
             storage: fault_or_ok(overview.storage_fault.as_ref()),
             disk: overview.disk.map(Into::into),
             unfinished: overview.unfinished.into(),
+            resumable: overview.resumable.into(),
             providers: providers.map(|one| api::AdminProvider::of(one, overview.at)).collect(),
             files: overview.total.files,
             bytes: overview.total.bytes,
@@ -108,6 +110,12 @@ impl From<Unfinished> for api::StatusUnfinished {
     fn from(unfinished: Unfinished) -> Self {
         let Unfinished { files, bytes, max_files, max_bytes } = unfinished;
         Self { files, bytes, max_files, max_bytes }
+    }
+}
+
+impl From<ResumableLoad> for api::StatusResumable {
+    fn from(load: ResumableLoad) -> Self {
+        Self { open: load.open, open_bytes: load.open_bytes, transfers: load.transfers }
     }
 }
 

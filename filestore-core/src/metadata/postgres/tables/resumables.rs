@@ -35,6 +35,12 @@ pub(in crate::metadata::postgres) const OF_ORGANIZATION: &str = concat!(
     " FROM resumable_uploads WHERE organization_id = $1 AND upload_id > $2 ORDER BY upload_id LIMIT $3"
 );
 
+pub(in crate::metadata::postgres) const OF_ALL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE upload_id > $1 ORDER BY upload_id LIMIT $2"
+);
+
 pub(in crate::metadata::postgres) const LIVE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -122,7 +128,7 @@ impl Resumables for PostgresMetadata {
 
     async fn uploads_of(
         &self,
-        organization: &OrganizationId,
+        organization: Option<&OrganizationId>,
         after: Option<UploadId>,
         limit: usize,
     ) -> Result<Vec<UploadRow>> {
@@ -130,6 +136,9 @@ impl Resumables for PostgresMetadata {
         self.engine
             .read("listing uploads", &wanted, |sql, (organization, after, limit)| {
                 Box::pin(async move {
+                    let Some(organization) = organization else {
+                        return sql.collect(OF_ALL, &[after, limit], upload).await;
+                    };
                     let name = organization.as_str();
                     sql.collect(OF_ORGANIZATION, &[&name, after, limit], upload).await
                 })

@@ -88,6 +88,7 @@ async fn no_query_scans() {
         resumables::BY_KEY,
         resumables::OF_BLOB,
         resumables::OF_ORGANIZATION,
+        resumables::OF_ALL,
         resumables::LIVE,
         resumables::DUE,
         resumables::ENDED,

@@ -41,6 +41,12 @@ pub(in crate::metadata::sqlite) const OF_ORGANIZATION: &str = concat!(
     " FROM resumable_uploads WHERE organization_id = ?1 AND upload_id > ?2 ORDER BY upload_id"
 );
 
+pub(in crate::metadata::sqlite) const OF_ALL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE upload_id > ?1 ORDER BY upload_id"
+);
+
 pub(in crate::metadata::sqlite) const LIVE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -136,15 +142,18 @@ impl Resumables for SqliteMetadata {
 
     async fn uploads_of(
         &self,
-        organization: &OrganizationId,
+        organization: Option<&OrganizationId>,
         after: Option<UploadId>,
         limit: usize,
     ) -> Result<Vec<UploadRow>> {
-        let organization = organization.clone();
+        let organization = organization.cloned();
         self.readers
-            .run("listing uploads", move |sql| {
-                let params = params![organization.as_str(), position(after)];
-                row::collect_up_to(limit, sql, OF_ORGANIZATION, params, upload)
+            .run("listing uploads", move |sql| match &organization {
+                Some(organization) => {
+                    let params = params![organization.as_str(), position(after)];
+                    row::collect_up_to(limit, sql, OF_ORGANIZATION, params, upload)
+                }
+                None => row::collect_up_to(limit, sql, OF_ALL, params![position(after)], upload),
             })
             .await
     }

@@ -58,6 +58,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
         resumables::BY_KEY,
         resumables::OF_BLOB,
         resumables::OF_ORGANIZATION,
+        resumables::OF_ALL,
         resumables::LIVE,
         resumables::DUE,
         resumables::CHANGE,

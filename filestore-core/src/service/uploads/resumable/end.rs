@@ -22,6 +22,11 @@ impl ResumableUploads<'_> {
     /// Returns `NotFound` as [`status`](Self::status) does, and `Busy` if a commit of the upload takes too long.
     pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
         let id = self.checked(address, scope).await?.upload_id;
+        self.cancel_by_id(id, scope).await
+    }
+
+    /// Cancels an upload as [`cancel`](Self::cancel) does, for a caller that needs no token.
+    pub(crate) async fn cancel_by_id(self, id: UploadId, scope: &Scope) -> Result<()> {
         let state = &self.store.inner.uploads.resumable;
         loop {
             let turn = state.enter(id, Wish::Keep).await?;

@@ -122,8 +122,23 @@ impl ResumableUploads<'_> {
         after: Option<UploadId>,
         limit: usize,
     ) -> Result<Vec<ResumableUpload>> {
+        self.listed(Some(organization), after, limit).await
+    }
+
+    /// Lists uploads of an organization, or of all organizations, as [`list`](Self::list) does.
+    pub(crate) async fn listed(
+        self,
+        organization: Option<&OrganizationId>,
+        after: Option<UploadId>,
+        limit: usize,
+    ) -> Result<Vec<ResumableUpload>> {
         let rows = self.store.inner.metadata.uploads_of(organization, after, limit).await?;
         Ok(rows.into_iter().map(ResumableUpload::listed).collect())
+    }
+
+    /// Returns an upload in any stage, without its token. A running transfer continues.
+    pub(crate) async fn look_up(self, id: UploadId) -> Result<ResumableUpload> {
+        Ok(ResumableUpload::listed(self.row(id, &Scope::All).await?))
     }
 
     /// Ends all transfers with `Busy`. Their bytes are kept. Call this before the program ends.
