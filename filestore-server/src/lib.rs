@@ -76,5 +76,7 @@ pub use admission::cors::{BadOrigin, BadRequestHeader, Cors, Origin, Origins, Re
 pub use admission::limiter::{Limit, RateLimits};
 pub use config::{Auth, Config, ConfigError, ServiceOptions};
 pub use error::{Error, Refusal, RefusalKind, Result};
+#[doc(hidden)]
+pub use resumable::judge;
 pub use server::{Server, StartError};
 pub use service::{FileService, ReplyBody, ServiceError, service};

@@ -161,6 +161,7 @@ pub(crate) fn text_for(home: &Path, durability: &str) -> String {
         "listen = \"127.0.0.1:0\"\ndurability = \"{durability}\"\ncheck_providers = false\nreserve_bytes = 65536\n\
          [lifetimes]\nblob_grace_secs = 0\npurge_grace_secs = 1\n\
          [sync]\nfirst_pause_secs = 1\n\
+         [uploads]\nlifetime_secs = 3600\n\
          [[providers]]\ncode = \"attic\"\nname = \"The attic\"\nscheme = \"fs\"\n\
          [providers.options]\nroot = {attic:?}\n"
     )

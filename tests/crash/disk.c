@@ -13,6 +13,7 @@
  *   quota        while it exists, writes fail with EDQUOT; those to the database only while there is
  *                a reserve
  *   ID.unsynced  bytes of the blob ID were written since its last fsync
+ *   ID.synced    the number of bytes at the begin of the blob ID that its last fsync has made durable
  *   ID.named     a directory with the name of the blob ID was synced
  *
  * With FILESTORE_DISK_DIES_AT=n the process is killed at the n-th operation on the log.
@@ -139,11 +140,33 @@ static void forget(const char *name, const char *suffix) {
     unlink(path);
 }
 
-/* Called with the lock held, after bytes of a blob were written. */
-static void note_blob(int fd) {
+/* The durable length of a blob. */
+static long long synced_length(const char *id) {
+    char text[32] = "";
+    int file = model(id, ".synced", O_RDONLY);
+    if (file < 0) return 0;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    return length > 0 ? atoll(text) : 0;
+}
+
+static void note_synced(const char *id, long long length) {
+    char text[32];
+    int file = must(model(id, ".synced", O_WRONLY | O_CREAT | O_TRUNC));
+    int size = snprintf(text, sizeof text, "%lld", length);
+    if (put(file, text, size, 0) != size) abort();
+    close(file);
+}
+
+/* Called with the lock held, after bytes of a blob were written up to its position. */
+static void note_blob(int fd, ssize_t written) {
     char path[PATHS];
-    if (!path_of(fd, path) || !holds_blobs(path)) return;
-    close(must(model(strrchr(path, '/') + 1, ".unsynced", O_WRONLY | O_CREAT)));
+    if (written <= 0 || !path_of(fd, path) || !holds_blobs(path)) return;
+    const char *id = strrchr(path, '/') + 1;
+    close(must(model(id, ".unsynced", O_WRONLY | O_CREAT)));
+
+    long long start = (long long)lseek(fd, 0, SEEK_CUR) - written;
+    if (start < synced_length(id)) note_synced(id, start);
 }
 
 /* Called with the lock held, before a blob or a directory of blobs is synced. */
@@ -153,6 +176,7 @@ static void sync_blobs(int fd) {
     if (!path_of(fd, path) || !holds_blobs(path) || fstat(fd, &file) != 0) return;
     if (!S_ISDIR(file.st_mode)) {
         forget(strrchr(path, '/') + 1, ".unsynced");
+        note_synced(strrchr(path, '/') + 1, file.st_size);
         return;
     }
 
@@ -258,7 +282,7 @@ ssize_t write(int fd, const void *bytes, size_t length) {
     pthread_mutex_lock(&lock);
     if (name == NULL) {
         ssize_t result = write_next(fd, bytes, length);
-        note_blob(fd);
+        note_blob(fd, result);
         pthread_mutex_unlock(&lock);
         return result;
     }

@@ -1,8 +1,8 @@
 //! A simulated disk below the server: what is written and not synced is lost at a power cut, and so is
 //! what a failed fsync left in the page cache. See `disk.c`.
 //!
-//! Of blobs it knows if their bytes were synced since they were written, and if a directory that names
-//! them was. A rename keeps what was durable, as in a journal; what a provider holds is durable at once.
+//! Of blobs it knows how many of their bytes were synced since they were written, and if a directory that
+//! names them was. A rename keeps what was durable, as in a journal; what a provider holds is durable at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -90,7 +90,13 @@ impl Disk {
             if !has(".named") {
                 fs::remove_file(part.join(&blob)).expect("it was there just now");
             } else if has(".unsynced") {
-                File::create(part.join(&blob)).expect("a file can be cut");
+                let synced = fs::read_to_string(self.held.join(format!("{id}.synced")));
+                // Absent if the blob was never synced.
+                let synced = synced.map_or(0, |text| text.parse().expect("a length"));
+                let file = File::options().write(true).open(part.join(&blob));
+                let file = file.expect("it was there just now");
+                let length = file.metadata().expect("a file has a length").len();
+                file.set_len(length.min(synced)).expect("a file can be cut");
             }
         }
     }

@@ -8,12 +8,13 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use filestore_workspace::http_client;
+use reqwest::Method;
 use serde_json::Value;
 
-use filestore_workspace::http_client;
-
 use crate::child::{Child, text_for};
-use crate::{failed_sync, old_data};
+use crate::failed_sync::Resumed;
+use crate::{failed_sync, old_data, tus};
 
 /// Set in the process that runs within the namespace.
 const WITHIN: &str = "FILESTORE_IN_NAMESPACE";
@@ -35,6 +36,8 @@ async fn a_crashed_store_starts() {
     configure(disk.path());
     let server = Child::start(disk.path());
     let id = failed_sync::upload(&server, 1).await.expect("a 201");
+    let mut resumed = Resumed::begin(&server, 9).await;
+    resumed.send(&server, 1).await;
     let data_dir = server.data_dir.clone();
     server.kill();
     // As after a power cut, or in a copy: the index of the log is never synced.
@@ -44,7 +47,20 @@ async fn a_crashed_store_starts() {
     let server = Child::start(disk.path());
     assert!(!data_dir.join("reserve").exists(), "the reserve was not needed");
     check_full(&server, &id).await;
+    check_resumed(&server, &resumed).await;
     server.stop();
+}
+
+/// P7: on a full disk a resumable upload is where it was told to be, takes no more bytes, and can be cancelled.
+async fn check_resumed(server: &Child, resumed: &Resumed) {
+    resumed.expect_told(server).await;
+    assert_eq!(resumed.append(server, 2).await.status(), 507);
+    resumed.expect_told(server).await;
+
+    let http = http_client().build().expect("an HTTP client");
+    let about = |method| tus::about(&http, &server.url, &resumed.upload, method).send();
+    assert_eq!(about(Method::DELETE).await.expect("the server answers").status(), 204);
+    assert_eq!(about(Method::HEAD).await.expect("the server answers").status(), 404);
 }
 
 async fn an_old_database_is_migrated() {

@@ -1,5 +1,7 @@
 //! The load: workers that do every kind of work until the server is gone.
 
+mod resume;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::child::{ATTIC, Child};
 use crate::content::{self, Tag};
 use crate::oracle::{Entry, Oracle};
+
+use self::resume::Unfinished;
 
 /// The number of requests at one time.
 const WORKERS: usize = 6;
@@ -62,6 +66,7 @@ pub(crate) async fn run_until_killed(
         temp: Vec::new(),
         deleted: Vec::new(),
         pictures: Vec::new(),
+        unfinished: Vec::new(),
     });
 
     let load = futures_util::future::join_all(workers.map(Worker::run));
@@ -105,6 +110,8 @@ struct Worker<'a> {
     /// Files whose delete was acknowledged.
     deleted: Vec<String>,
     pictures: Vec<String>,
+    /// Resumable uploads, the latest last.
+    unfinished: Vec<Unfinished>,
 }
 
 /// The errors that a load may meet while the server runs.
@@ -130,7 +137,7 @@ impl Worker<'_> {
     }
 
     async fn work(&mut self) -> Done {
-        match self.random.u8(0..40) {
+        match self.random.u8(0..48) {
             0..12 => self.upload(Kind::Ready).await,
             12..15 => self.upload(Kind::Temp).await,
             15..18 => self.promote().await,
@@ -141,7 +148,8 @@ impl Worker<'_> {
             35..37 => self.variant().await,
             37 => self.administrate("sync/run", Value::Null).await,
             38 => self.administrate("purge/run", Value::Null).await,
-            _ => self.migrate().await,
+            39 => self.migrate().await,
+            _ => self.resume().await,
         }
     }
 

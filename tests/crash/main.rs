@@ -33,6 +33,7 @@ mod child;
 mod content;
 mod crowd;
 mod disk;
+mod erasures;
 mod failed_sync;
 mod failures;
 mod full_disk;
@@ -50,6 +51,7 @@ mod settle;
 mod starts;
 mod steps;
 mod tally;
+mod tus;
 mod verify;
 
 use std::path::PathBuf;

@@ -34,6 +34,10 @@ pub(crate) enum Entry {
     /// The address of a resumable upload, and an offset that was told of it.
     Told(String, u64),
     CancelBegun(String),
+    /// An upload whose offset is not compared any more, because its file goes its own way.
+    Finished(String),
+    EraseBegun(String),
+    Erased(String),
 }
 
 /// The state of one file according to the log.
@@ -44,8 +48,10 @@ pub(crate) struct Expected {
     pub(crate) presence: Presence,
     /// True once a promotion was acknowledged.
     pub(crate) is_promoted: bool,
-    /// The number of deletes that were begun.
+    /// The number of deletes that were begun, that of an erasure included.
     pub(crate) deletes: usize,
+    /// True once an erasure of its organization was begun while the file was there.
+    pub(crate) is_in_erasure: bool,
 }
 
 /// The presence of a file.
@@ -103,6 +109,9 @@ impl Oracle {
             Entry::Promoted(id) => format!("promoted {id}"),
             Entry::Told(upload, offset) => format!("told {upload} {offset}"),
             Entry::CancelBegun(upload) => format!("cancel-begun {upload}"),
+            Entry::Finished(upload) => format!("finished {upload}"),
+            Entry::EraseBegun(id) => format!("erase-begun {id}"),
+            Entry::Erased(id) => format!("erased {id}"),
         };
 
         let mut file = self.file.lock().expect("no writer of the log panics");
@@ -139,6 +148,9 @@ fn parse(line: &str) -> Option<Entry> {
         ["promoted", id] => Entry::Promoted(id.into()),
         ["told", upload, offset] => Entry::Told(upload.into(), offset.parse().ok()?),
         ["cancel-begun", upload] => Entry::CancelBegun(upload.into()),
+        ["finished", upload] => Entry::Finished(upload.into()),
+        ["erase-begun", id] => Entry::EraseBegun(id.into()),
+        ["erased", id] => Entry::Erased(id.into()),
         _ => return None,
     })
 }
@@ -160,14 +172,19 @@ impl State {
                 self.file(&id).presence = Presence::Either;
                 self.file(&id).deletes += 1;
             }
+            Entry::EraseBegun(id) => {
+                self.file(&id).presence = Presence::Either;
+                self.file(&id).deletes += 1;
+                self.file(&id).is_in_erasure = true;
+            }
             Entry::RestoreBegun(id) => self.file(&id).presence = Presence::Either,
-            Entry::Deleted(id) | Entry::RestoreRefused(id) => {
+            Entry::Deleted(id) | Entry::Erased(id) | Entry::RestoreRefused(id) => {
                 self.file(&id).presence = Presence::Gone;
             }
             Entry::Restored(id) => self.file(&id).presence = Presence::There,
             Entry::Promoted(id) => self.file(&id).is_promoted = true,
             Entry::Told(upload, offset) => _ = self.told.insert(upload, offset),
-            Entry::CancelBegun(upload) => _ = self.told.remove(&upload),
+            Entry::CancelBegun(upload) | Entry::Finished(upload) => _ = self.told.remove(&upload),
         }
     }
 

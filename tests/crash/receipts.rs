@@ -122,6 +122,7 @@ fn compare_one(
     let no_backup_may_have_them = receipt.backups.iter().all(LookedAt::is_absent);
     let times = [purged.created_at, purged.deleted_at, purged.purged_at, receipt.issued_at];
     let verified = verify_receipt(signed.to_document().as_bytes(), public_key);
+    let by = if file.is_in_erasure { &DeletedBy::Erasure } else { by };
 
     findings.receipts += 1;
     for (holds, what) in [

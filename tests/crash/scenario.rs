@@ -48,11 +48,13 @@ pub(crate) enum Scenario {
     Linger,
     /// Resumable uploads: a file, new bytes for a file, one that is cancelled.
     Resume,
+    /// Erasures of organizations, each with keys, an unfinished upload and files in every state.
+    Erase,
 }
 
 impl Scenario {
     /// All but the one that the others begin with.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Fresh,
         Self::Start,
         Self::Upload,
@@ -65,6 +67,7 @@ impl Scenario {
         Self::Backup,
         Self::Linger,
         Self::Resume,
+        Self::Erase,
     ];
 
     /// Returns the name, as on the command line.
@@ -135,9 +138,9 @@ fn with_haste(config: &mut StoreConfig) {
     config.uploads.lifetime = Duration::from_hours(1);
 }
 
-struct Life {
-    store: FileStore,
-    oracle: Oracle,
+pub(crate) struct Life {
+    pub(crate) store: FileStore,
+    pub(crate) oracle: Oracle,
 }
 
 impl Life {
@@ -155,6 +158,7 @@ impl Life {
             Scenario::Backup => self.back_up().await,
             Scenario::Linger => self.linger().await,
             Scenario::Resume => self.resume().await,
+            Scenario::Erase => self.erase().await,
         }
     }
 
@@ -323,7 +327,7 @@ impl Life {
         Ok(upload.file_id.expect("the upload is whole"))
     }
 
-    async fn piece(
+    pub(crate) async fn piece(
         &self,
         upload: &ResumableUpload,
         append: Append,
@@ -335,7 +339,12 @@ impl Life {
         Ok(upload)
     }
 
-    async fn upload(&self, organization: &str, name: &str, kept: Kept) -> Result<FileId> {
+    pub(crate) async fn upload(
+        &self,
+        organization: &str,
+        name: &str,
+        kept: Kept,
+    ) -> Result<FileId> {
         // Odd tags are no pictures.
         let tag = self.fresh_tag(1) * 8 + 1;
         self.upload_tag(organization, name, kept, tag).await
@@ -370,7 +379,7 @@ impl Life {
         Ok(())
     }
 
-    async fn replace(&self, id: FileId) -> Result<()> {
+    pub(crate) async fn replace(&self, id: FileId) -> Result<()> {
         let tag = self.fresh_tag(1) * 8 + 1;
         self.oracle.log(&Entry::ReplaceBegun(id.to_string(), tag));
         self.store.scoped(&Scope::All).replace(id, &content::of(tag)[..]).await?;
@@ -378,14 +387,14 @@ impl Life {
         Ok(())
     }
 
-    async fn delete(&self, id: FileId) -> Result<()> {
+    pub(crate) async fn delete(&self, id: FileId) -> Result<()> {
         self.oracle.log(&Entry::DeleteBegun(id.to_string()));
         self.store.scoped(&Scope::All).delete(id).await?;
         self.oracle.log(&Entry::Deleted(id.to_string()));
         Ok(())
     }
 
-    async fn named(&self, name: &str) -> Result<FileId> {
+    pub(crate) async fn named(&self, name: &str) -> Result<FileId> {
         let records = all_records(&self.store).await?;
         let found = records.iter().find(|record| record.original_name == name);
         Ok(found.expect("the base has the file").file_id)
@@ -412,7 +421,7 @@ fn organization(number: i64) -> OrganizationNumber {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+pub(crate) enum Kept {
     Ready,
     Temp,
 }

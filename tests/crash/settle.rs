@@ -72,7 +72,7 @@ fn log_of(home: &Path) -> State {
 }
 
 /// Opens the store of `home` with a clock that is hours ahead.
-async fn open(home: &Path) -> Result<FileStore> {
+pub(crate) async fn open(home: &Path) -> Result<FileStore> {
     let mut config = Config::load(configuration(home)).expect("a good configuration").store;
     config.clock_settle = Duration::ZERO;
     let clock = ManualClock::at(Clock::system().now().plus(AHEAD));

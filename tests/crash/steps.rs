@@ -24,6 +24,7 @@ use tempfile::TempDir;
 use crate::backups;
 use crate::child::{Deadline, configuration};
 use crate::content;
+use crate::erasures;
 use crate::oracle::{Oracle, Presence, State};
 use crate::scenario::{self, Scenario};
 use crate::serve::Sabotage;
@@ -189,7 +190,13 @@ impl Bases {
         }
         let name = case.step.split(':').next().expect("a step has a name").to_owned();
 
-        let mut findings = compare(home.path()).await;
+        let mut findings = Findings::default();
+        if case.scenario == Scenario::Erase {
+            // In a home of its own: an erasure that was killed and is not started again must leave a sound store.
+            let other = self.home_like(home.path());
+            findings.add(erasures::check(other.path()).await);
+        }
+        findings.add(compare(home.path()).await);
         if case.scenario == Scenario::Backup {
             findings.add(backups::check(home.path()).await);
         }

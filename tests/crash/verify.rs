@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use filestore_workspace::sha256_hex;
+use reqwest::Method;
 use serde_json::Value;
 
 use crate::child::Child;
@@ -11,6 +12,7 @@ use crate::content::{self, Tag};
 use crate::load;
 use crate::oracle::{Presence, State};
 use crate::tally::{Kind, Violation};
+use crate::tus;
 
 /// The outcome of a comparison.
 #[derive(Debug, Default)]
@@ -60,6 +62,7 @@ pub(crate) async fn whole_store(server: &Child, expected: &State) -> Findings {
 
     check_acknowledged(&client, expected, &records, &tags, &mut findings).await;
     check_batches(expected, &records, &mut findings);
+    check_told(&client, expected, &mut findings).await;
     check_disk(&client, &server.data_dir, &mut findings).await;
     check_database(&server.data_dir, &mut findings);
     findings
@@ -119,6 +122,18 @@ fn check_batches(expected: &State, records: &BTreeMap<String, Value>, findings: 
     findings.expect(found.is_empty(), Kind::Broken, || format!("batches nobody began: {found:?}"));
 }
 
+/// P1: no resumable upload is behind an offset that was told.
+async fn check_told(client: &Reader, expected: &State, findings: &mut Findings) {
+    for (upload, told) in &expected.told {
+        let request = tus::about(&client.http, &client.url, upload, Method::HEAD);
+        let reply = request.send().await.expect("the server answers");
+        let offset = tus::offset_of(&reply);
+        findings.expect(offset.is_some_and(|offset| offset >= *told), Kind::Lost, || {
+            format!("{upload} was at {told}: {} with {offset:?}", reply.status())
+        });
+    }
+}
+
 /// P4 and P5: after a purge, one blob for each record and no other.
 async fn check_disk(client: &Reader, data_dir: &Path, findings: &mut Findings) {
     let url = format!("{}/api/v1/admin/purge/run", client.url);
@@ -148,7 +163,10 @@ async fn check_disk(client: &Reader, data_dir: &Path, findings: &mut Findings) {
             format!("{key}: {}", what_names(data_dir, key))
         });
     }
-    let mut stuck = staged.iter().filter(|id| !live.iter().any(|key| key.ends_with(*id)));
+    let unfinished = unfinished_uploads(data_dir);
+    let is_known =
+        |id: &String| unfinished.contains(id) || live.iter().any(|key| key.ends_with(id));
+    let mut stuck = staged.iter().filter(|id| !is_known(id));
     let stuck = stuck.next();
     findings.expect(stuck.is_none(), Kind::Orphan, || format!("left in staging: {stuck:?}"));
 }
@@ -170,6 +188,16 @@ async fn left_in_the_end<'k>(
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     keys
+}
+
+/// Lists the staged files that resumable uploads own.
+fn unfinished_uploads(data_dir: &Path) -> BTreeSet<String> {
+    let database =
+        rusqlite::Connection::open(data_dir.join("metadata.sqlite3")).expect("a database");
+    let sql = "SELECT blob_id FROM resumable_uploads WHERE is_live = 1";
+    let mut statement = database.prepare(sql).expect("the table is there");
+    let found = statement.query_map((), |row| row.get(0)).expect("rows can be read");
+    found.map(|id| id.expect("an id")).collect()
 }
 
 /// Describes the rows of the database that name a blob.

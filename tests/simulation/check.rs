@@ -6,9 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use filestore_core::{Clock, ErrorKind, FileRecord, FileStore, ListRequest, ProviderCode, Scope};
+use filestore_workspace::sha256_hex;
 use tokio::time::sleep;
 
+use super::client::organizations;
 use super::content::Content;
+use super::model::Fate;
+use super::uploads;
 use super::world::{PROVIDERS, World};
 
 /// The most time for the workers to finish: longer than every grace period and lease, and three times as
@@ -37,26 +41,32 @@ async fn is_idle(store: &FileStore) -> bool {
 /// Checks all promises that can be seen from outside.
 pub(crate) async fn everything(world: &World, store: &FileStore, clock: &Clock) {
     every_known_file_is_as_acknowledged(world, store, clock).await;
-    let records = all_records(store).await;
+    let records = all_records(store, ListRequest::default()).await;
     every_unknown_file_is_whole(world, store, &records).await;
+    every_resumable_upload_is_over(world, store, &records).await;
     nothing_waits(store).await;
     bytes_are_where_records_say_and_nowhere_else(world, &records).await;
 }
 
 async fn every_known_file_is_as_acknowledged(world: &World, store: &FileStore, clock: &Clock) {
     let files = world.model.borrow().files.clone();
-    let now = clock.now();
+    let (now, moment) = (clock.now(), world.model.borrow_mut().next_moment());
 
     for (id, file) in files {
+        let fate = world.model.borrow().fate(file.origin, moment);
         match store.scoped(&Scope::All).read(id).await {
-            Ok(bytes) => assert!(
-                file.live_with(&bytes).is_some(),
-                "{id} has {} bytes that it never had; it may be {file:?}",
-                bytes.len()
-            ),
+            Ok(bytes) => {
+                assert_ne!(fate, Fate::Erased, "{id} is back after an erasure: {file:?}");
+                assert!(
+                    file.live_with(&bytes).is_some(),
+                    "{id} has {} bytes that it never had; it may be {file:?}",
+                    bytes.len()
+                );
+            }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::NotFound, "{id}: {}", error.chain());
-                assert!(file.may_be_gone(now), "{id} is lost; it may be {file:?}");
+                let may_be_gone = world.model.borrow().may_be_gone(&file, now);
+                assert!(may_be_gone, "{id} is lost; it may be {file:?}");
                 // Deleted, expired: the purge has had the time to take the record too.
                 let info = store.scoped(&Scope::All).info(id).await;
                 assert!(info.is_err(), "{id} is deleted and was not purged");
@@ -65,15 +75,20 @@ async fn every_known_file_is_as_acknowledged(world: &World, store: &FileStore, c
     }
 }
 
-/// Checks the files whose upload was never acknowledged: each whole, each batch complete.
+/// Checks the files whose upload was never acknowledged: each whole and not erased, each batch complete.
 async fn every_unknown_file_is_whole(world: &World, store: &FileStore, records: &[FileRecord]) {
     let known: BTreeSet<_> = world.model.borrow().files.keys().copied().collect();
     let mut batches: BTreeMap<String, usize> = BTreeMap::new();
+    let moment = world.model.borrow_mut().next_moment();
 
     for record in records.iter().filter(|record| !known.contains(&record.file_id)) {
         let number = record.original_name.rsplit('-').next().unwrap().parse().unwrap();
         let bytes = store.scoped(&Scope::All).read(record.file_id).await.unwrap();
         assert_eq!(bytes, Content(number).bytes(), "{} is not whole", record.original_name);
+        assert_eq!(record.blob.sha256.to_hex(), sha256_hex(&bytes), "{record:?}");
+        let model = world.model.borrow();
+        let fate = model.fate(model.origin_of(&record.original_name), moment);
+        assert_ne!(fate, Fate::Erased, "{record:?} was erased");
 
         if let Some((batch, _)) = record.original_name.split_once("-content-") {
             *batches.entry(batch.to_owned()).or_default() += 1;
@@ -83,6 +98,35 @@ async fn every_unknown_file_is_whole(world: &World, store: &FileStore, records: 
     for (batch, found) in batches {
         let items: usize = batch.rsplit('-').next().unwrap().parse().unwrap();
         assert_eq!(found, items, "{batch} is there in part");
+    }
+}
+
+/// Checks that each resumable upload has become one file at most, the right one, and that nothing else is left
+/// of it: the time of all is over.
+async fn every_resumable_upload_is_over(world: &World, store: &FileStore, records: &[FileRecord]) {
+    let mut files: BTreeMap<&str, &FileRecord> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.original_name.starts_with(uploads::NAME)) {
+        let twice = files.insert(&record.original_name, record);
+        assert!(twice.is_none(), "finished twice: {record:?} and {twice:?}");
+    }
+
+    for own in &world.own {
+        let known = own.uploads.borrow().clone();
+        for upload in known {
+            let file = files.get(format!("{}-{}", uploads::NAME, upload.content.0).as_str());
+            let may_be = file.is_none_or(|file| {
+                upload.may_be_finished && upload.file.is_none_or(|id| id == file.file_id)
+            });
+            assert!(may_be, "{file:?} is not the file {:?}", upload.file);
+            let status = store.resumable().status(&upload.address, &Scope::All).await;
+            let kind = status.map_err(|error| error.kind());
+            let is_over = matches!(kind, Err(ErrorKind::NotFound | ErrorKind::UploadGone));
+            assert!(is_over, "the time is over of {:?}: {kind:?}", upload.address);
+        }
+    }
+    for organization in organizations() {
+        let left = store.resumable().list(&organization.into(), None, 1000).await.unwrap();
+        assert!(left.is_empty(), "uploads are left: {left:?}");
     }
 }
 
@@ -136,8 +180,8 @@ pub(crate) fn files_below(dir: &Path, prefix: &str) -> BTreeSet<String> {
     found
 }
 
-async fn all_records(store: &FileStore) -> Vec<FileRecord> {
-    let mut request = ListRequest::default();
+/// Lists all records of a request.
+pub(crate) async fn all_records(store: &FileStore, mut request: ListRequest) -> Vec<FileRecord> {
     request.limit = Some(1000);
     let mut records = Vec::new();
 

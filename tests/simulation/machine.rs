@@ -1,5 +1,7 @@
-//! A store as a state machine: steps in any order, crashes, full disks and leaping clocks among them,
-//! beside a model of a few lines that says what must be there. A sequence that fails is shrunk.
+//! A store as a state machine: steps in any order, crashes, full disks, leaping clocks and erasures among
+//! them, beside a model of a few lines that says what must be there. A sequence that fails is shrunk.
+
+mod uploads;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +22,8 @@ use super::check::files_below;
 use super::content::Content;
 use super::world::{copy, runtime};
 
+use self::uploads::Resumed;
+
 const TEMP_TTL: Duration = Duration::from_hours(1);
 const PURGE_GRACE: Duration = Duration::from_mins(10);
 const SETTLE: Duration = Duration::from_hours(1);
@@ -31,6 +35,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 const LEAP: i64 = 2 * 60 * 1000;
 
 const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// The organization that can be erased, and the one of every third file, which is spared.
+const ORGANIZATIONS: [&str; 2] = ["acme", "spared"];
 
 /// A step; numbers choose a file among those that were made.
 #[derive(Debug, Clone)]
@@ -50,6 +57,13 @@ enum Step {
     Wait(u8),
     /// Sets the wall clock by minutes, forward or back.
     ClockJump(i16),
+    /// Erases the organization of most files.
+    Erase,
+    UploadBegin,
+    /// Sends so many of the missing bytes, of 255.
+    UploadGoOn(u8, u8),
+    UploadAsk(u8),
+    UploadCancel(u8),
     Restart,
     /// The process ends between two instructions.
     Crash,
@@ -71,6 +85,11 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::PurgeNow),
         3 => (1..40_u8).prop_map(Step::Wait),
         1 => (-300..300_i16).prop_map(Step::ClockJump),
+        1 => Just(Step::Erase),
+        2 => Just(Step::UploadBegin),
+        4 => (any::<u8>(), any::<u8>()).prop_map(|(at, part)| Step::UploadGoOn(at, part)),
+        1 => any::<u8>().prop_map(Step::UploadAsk),
+        1 => any::<u8>().prop_map(Step::UploadCancel),
         1 => Just(Step::Restart),
         3 => Just(Step::Crash),
         1 => any::<bool>().prop_map(Step::DiskFull),
@@ -83,6 +102,8 @@ enum State {
     Live(Content, Option<i64>),
     /// Deleted at a time.
     Deleted(Content, i64),
+    /// Deleted by an erasure that could not purge yet. Nobody can restore it.
+    Erased,
     Gone,
 }
 
@@ -99,6 +120,8 @@ struct Machine {
     is_full: bool,
     files: BTreeMap<FileId, State>,
     made: Vec<FileId>,
+    spared: Vec<FileId>,
+    uploads: Vec<Resumed>,
     contents: u64,
 }
 
@@ -115,6 +138,8 @@ impl Machine {
             is_full: false,
             files: BTreeMap::new(),
             made: Vec::new(),
+            spared: Vec::new(),
+            uploads: Vec::new(),
             contents: 0,
         };
         machine.open().await;
@@ -160,6 +185,11 @@ impl Machine {
             Step::ClockJump(minutes) => self.jump(i64::from(minutes)),
             Step::Purge => self.purge(PurgeWhen::Due).await,
             Step::PurgeNow => self.purge(PurgeWhen::Now).await,
+            Step::Erase => self.erase().await,
+            Step::UploadBegin => self.begin_upload().await,
+            Step::UploadGoOn(at, part) => self.go_on(at, part).await,
+            Step::UploadAsk(at) => self.ask(at).await,
+            Step::UploadCancel(at) => self.cancel(at).await,
             Step::Restart => {
                 self.stop().await;
                 self.open().await;
@@ -196,28 +226,39 @@ impl Machine {
 
     async fn upload(&mut self, ttl: Option<Duration>) {
         let content = self.fresh();
-        let mut new = NewUpload::new("acme".parse().unwrap(), "machine".parse().unwrap());
+        let mut new = self.new_upload();
         if ttl.is_some() {
             new = new.temp();
         }
         let uploaded = self.store().upload(new, &content.bytes()[..]).await;
         if let Some(record) = self.unless_full(uploaded) {
             let expires = ttl.map(|_| self.wall + millis(TEMP_TTL));
-            self.insert(record.file_id, State::Live(content, expires));
+            self.insert(record.file_id, State::Live(content, expires)).await;
         }
     }
 
     async fn batch(&mut self, items: u8) {
         let contents: Vec<_> = (0..items).map(|_| self.fresh()).collect();
         let named = contents.iter().map(|content| (GivenName::named("x"), content.bytes()));
-        let new = NewBatch::new("acme".parse().unwrap(), "machine".parse().unwrap());
+        let NewUpload { organization_id, sub_system, .. } = self.new_upload();
+        let new = NewBatch::new(organization_id, sub_system);
         let uploaded = self.store().batch(new, named.collect::<Vec<_>>()).await;
         for (record, content) in self.unless_full(uploaded).into_iter().flatten().zip(contents) {
-            self.insert(record.file_id, State::Live(content, None));
+            self.insert(record.file_id, State::Live(content, None)).await;
         }
     }
 
-    fn insert(&mut self, id: FileId, state: State) {
+    /// Describes a file of the organization whose turn it is.
+    fn new_upload(&self) -> NewUpload {
+        let organization = ORGANIZATIONS[usize::from(self.made.len() % 3 == 2)];
+        NewUpload::new(organization.parse().unwrap(), "machine".parse().unwrap())
+    }
+
+    async fn insert(&mut self, id: FileId, state: State) {
+        let record = self.store().scoped(&Scope::All).info(id).await.unwrap();
+        if record.organization_id.as_str() == ORGANIZATIONS[1] {
+            self.spared.push(id);
+        }
         self.files.insert(id, state);
         self.made.push(id);
     }
@@ -263,6 +304,10 @@ impl Machine {
                     unreachable!("matched above")
                 };
                 State::Live(content, record.expires_at.map(Timestamp::as_millis))
+            }
+            (_, State::Erased) => {
+                self.expect_erased(step, id).await;
+                before
             }
             (Step::Delete(_) | Step::Restore(_), State::Gone) | (_, _) => {
                 let kind = match step {
@@ -313,6 +358,7 @@ impl Machine {
                     PurgeWhen::Due => (expires <= self.wall, State::Deleted(content, self.wall)),
                     PurgeWhen::Now => (expires <= self.wall, State::Gone),
                 },
+                State::Erased => (true, State::Gone),
                 State::Deleted(_, at) => match when {
                     PurgeWhen::Due => (at <= self.wall - millis(PURGE_GRACE), State::Gone),
                     PurgeWhen::Now => (true, State::Gone),
@@ -333,6 +379,44 @@ impl Machine {
         }
     }
 
+    /// Erases an organization: each of its files and uploads is over, and no other is touched.
+    async fn erase(&mut self) {
+        // So that the store has compared its clocks when the model says so.
+        self.purge(PurgeWhen::Due).await;
+        let erased = ORGANIZATIONS[0].parse().unwrap();
+        let admin = self.store().admin();
+        let receipt = admin.erase_organization(&erased, &|| false, &NoProgress).await.unwrap();
+        assert!(receipt.is_complete || self.leapt_at.is_some(), "{receipt:?}");
+
+        for (id, state) in &mut self.files {
+            if self.spared.contains(id) {
+                continue;
+            }
+            let files = self.store.as_ref().unwrap();
+            assert!(
+                files.scoped(&Scope::All).read(*id).await.is_err(),
+                "{id} outlived its erasure"
+            );
+            let is_gone = files.scoped(&Scope::All).info(*id).await.is_err();
+            assert!(is_gone || !receipt.is_complete, "{id} is left: {receipt:?}");
+            *state = if is_gone { State::Gone } else { State::Erased };
+        }
+        self.end_uploads();
+    }
+
+    /// Expects that an erased file is not there for anybody.
+    async fn expect_erased(&self, step: &Step, id: FileId) {
+        let files = self.store().scoped(&Scope::All);
+        let outcome = match step {
+            Step::Read(_) => files.read(id).await.map(drop),
+            Step::Restore(_) => files.restore(id).await.map(drop),
+            Step::MakeReady(_) => files.make_ready(id).await.map(drop),
+            Step::Replace(_) => files.replace(id, &b"x"[..]).await.map(drop),
+            _ => return,
+        };
+        assert!(outcome.is_err(), "{step:?} found {id}, which was erased");
+    }
+
     /// Checks everything, a year later: each file as the model has it, no other file, and no other bytes.
     async fn check(&mut self) {
         self.stop().await;
@@ -342,6 +426,7 @@ impl Machine {
         // What expires at the first is purged at the second.
         for _ in 0..2 {
             self.store().admin().purge(&NoProgress).await.unwrap();
+            self.store().admin().upkeep().await.unwrap();
             self.wait(60);
         }
 
@@ -355,7 +440,7 @@ impl Machine {
             let read = self.store().scoped(&Scope::All).read(*id).await;
             match state {
                 State::Live(content, None) => assert_eq!(read.unwrap(), content.bytes()),
-                State::Live(_, Some(_)) | State::Deleted(..) | State::Gone => {
+                State::Live(_, Some(_)) | State::Deleted(..) | State::Erased | State::Gone => {
                     assert!(read.is_err(), "{id} is back: {state:?}");
                 }
             }

@@ -1,6 +1,7 @@
 //! The whole store in simulated time: use cases, workers and SQL as they ship, on one thread, with
-//! providers that fail in every way and a process that is killed again and again. A seed decides
-//! everything, and the same seed gives the same events in every process.
+//! providers that fail in every way and a process that is killed again and again, while organizations
+//! are erased and resumable uploads go on. A seed decides everything, and the same seed gives the same
+//! events in every process.
 //!
 //! A run of `cargo test` takes a few seeds. A long run takes ranges of them, as many as wanted; the
 //! parts of one range add up:
@@ -15,8 +16,10 @@
 mod check;
 mod client;
 mod content;
+mod erasures;
 mod machine;
 mod model;
+mod uploads;
 mod world;
 
 use std::ops::Range;

@@ -11,7 +11,7 @@ use filestore_core::admin::NoProgress;
 use filestore_core::config::ProviderConfig;
 use filestore_core::internals::storage::{SimulatedProviders, Weather};
 use filestore_core::internals::tasks::simulation::{self, Simulation};
-use filestore_core::{Clock, FileId, FileStore, StoreConfig, Timestamp, Workers};
+use filestore_core::{Clock, FileStore, StoreConfig, Timestamp, Workers};
 use filestore_workspace::directory_in_memory;
 use futures_util::future::join_all;
 use tempfile::TempDir;
@@ -19,13 +19,17 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use super::check;
-use super::client::{self, Client};
+use super::client::{self, Client, Own};
+use super::erasures::{self, Eraser};
 use super::model::Model;
 
 /// Codes of the simulated providers.
 pub(crate) const PROVIDERS: [&str; 2] = ["alpha", "beta"];
 
 const CLIENTS: usize = 4;
+
+/// The time for which a resumable upload waits for more bytes.
+const UPLOAD_LIFETIME: Duration = Duration::from_mins(12);
 
 /// Begin of every simulation.
 const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -40,6 +44,8 @@ pub(crate) struct Report {
     given_up: u64,
     reads: u64,
     files: u64,
+    erased: u64,
+    resumed: u64,
     events: u64,
     /// The simulated time, that of the calm included.
     simulated: Duration,
@@ -55,6 +61,8 @@ impl Report {
         self.given_up += other.given_up;
         self.reads += other.reads;
         self.files += other.files;
+        self.erased += other.erased;
+        self.resumed += other.resumed;
         self.events += other.events;
         self.simulated += other.simulated;
     }
@@ -63,11 +71,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seeds, lives, calls, refused, given_up, reads, files, events, .. } = self;
+        let Self { erased, resumed, .. } = self;
         let hours = self.simulated.as_secs() / 3600;
         write!(
             f,
             "{seeds} seeds, {hours} hours with the calm after each, {lives} lives of the process, {calls} calls ({refused} refused, \
-             {given_up} given up, {reads} reads), {files} files, {events} events: 0 violations"
+             {given_up} given up, {reads} reads), {files} files ({resumed} resumed), {erased} erasures, \
+             {events} events: 0 violations"
         )
     }
 }
@@ -111,6 +121,8 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
         given_up: model.given_up,
         reads: model.reads,
         files: model.files.len() as u64,
+        erased: model.erased,
+        resumed: model.resumed,
         events,
         simulated: Duration::from_millis(simulated),
         digest,
@@ -145,7 +157,7 @@ pub(crate) struct World {
     lives: u64,
     damage: Damage,
     pub(crate) model: RefCell<Model>,
-    own: Vec<RefCell<Vec<FileId>>>,
+    pub(crate) own: Vec<Own>,
 }
 
 impl World {
@@ -157,7 +169,7 @@ impl World {
             now: BEGIN,
             lives: 0,
             model: RefCell::default(),
-            own: (0..CLIENTS).map(|_| RefCell::default()).collect(),
+            own: (0..CLIENTS).map(|_| Own::default()).collect(),
         }
     }
 
@@ -183,11 +195,14 @@ impl World {
                 })
                 .collect();
 
+            let eraser = self.eraser(&store, &clock);
+
             tokio::select! {
                 biased;
                 () = sleep(lasts) => {}
                 _ = join_all(clients.iter().map(Client::run)) => {}
                 () = client::administrate(&store) => {}
+                () = eraser.run() => {}
                 () = client::weather(&self.providers) => {}
             }
 
@@ -196,6 +211,7 @@ impl World {
             copy(self.dir.path(), image.path());
         });
         self.damage(image.path(), before.path());
+        self.model.borrow_mut().end_erasures();
 
         drop(runtime);
         self.lives += 1;
@@ -235,8 +251,13 @@ impl World {
             }
 
             store.admin().sync_retry(None).await.unwrap();
+            erasures::finish(&self.eraser(&store, &clock)).await;
             check::calm(&store).await;
             store.admin().purge(&NoProgress).await.unwrap();
+            // Expired uploads are shown for another lifetime, and then forgotten.
+            store.admin().upkeep().await.unwrap();
+            sleep(UPLOAD_LIFETIME + Duration::from_mins(1)).await;
+            store.admin().upkeep().await.unwrap();
 
             check::everything(self, &store, &clock).await;
             workers.stop(Duration::from_mins(1)).await;
@@ -245,11 +266,17 @@ impl World {
         });
     }
 
+    fn eraser<'a>(&'a self, store: &'a FileStore, clock: &'a Clock) -> Eraser<'a> {
+        let blobs = self.data_dir().join("blobs");
+        Eraser { store, clock, model: &self.model, providers: &self.providers, blobs }
+    }
+
     async fn open(&self, clock: &Clock) -> FileStore {
         let mut config = StoreConfig::default();
         config.temp_ttl = Duration::from_mins(20);
         config.purge_grace = Duration::from_mins(3);
         config.reserve_bytes = 4096;
+        config.uploads.lifetime = UPLOAD_LIFETIME;
         config.variants.threads = 1;
         config.variants.disk_cache_bytes = 0;
         config.providers =

@@ -89,6 +89,8 @@ pub use request::{
 pub use uploads::claims::{ReplacementClaims, UploadClaims};
 pub use uploads::idempotency::IdempotencyKey;
 pub use uploads::resumable::ResumableUploads;
+#[cfg(feature = "internals")]
+pub use uploads::resumable::judge_terms;
 pub use uploads::resumable::permit::ResumablePermit;
 pub use uploads::resumable::request::{
     Append, BodyCheck, CreatedUpload, Ends, NewResumable, Recheck, ResumableTarget,

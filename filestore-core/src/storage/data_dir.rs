@@ -16,10 +16,11 @@
 //!
 //! # Locking
 //! [`DataDir`] holds an exclusive `flock` on `filestore.lock` until its last clone is dropped. The kernel
-//! releases the lock whenever the process ends, so there are no stale locks. The directory must be on a local
+//! releases the lock whenever the process ends, so there are no stale locks. A drop releases the lock even if a
+//! child process that is being started has inherited the file. The directory must be on a local
 //! file system, because SQLite's write-ahead log needs shared memory.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use rustix::fs::{Access, FlockOperation, Mode, OFlags, access, flock, open};
 use rustix::io::Errno;
 
 use super::access::check_data_directory;
+use super::file_lock::FileLock;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks::step::{Step, reached};
 
@@ -52,7 +54,7 @@ pub struct DataDir {
 #[derive(Debug)]
 struct Held {
     path: PathBuf,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl DataDir {
@@ -101,7 +103,11 @@ impl DataDir {
         let Ok(file) = open(path.join(LOCK_FILE), flags, Mode::empty()) else {
             return false;
         };
-        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => drop(FileLock::of(file.into())),
+            Err(error) => return error == Errno::WOULDBLOCK,
+        }
+        false
     }
 
     /// Checks that `path` can become a data directory, or is one that this account can use. Locks and
@@ -174,7 +180,7 @@ impl DataDir {
 
 /// Locks a directory that no other account can change. Tries several times.
 #[expect(clippy::disallowed_methods, reason = "flock has no way to wait with a limit")]
-pub(super) fn lock(path: &Path) -> Result<File> {
+pub(super) fn lock(path: &Path) -> Result<FileLock> {
     check_data_directory(path)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = open(path.join(LOCK_FILE), flags, Mode::RUSR | Mode::WUSR)
@@ -192,7 +198,7 @@ pub(super) fn lock(path: &Path) -> Result<File> {
         }
     }
 
-    Ok(file.into())
+    Ok(FileLock::of(file.into()))
 }
 
 /// Creates `path` and its missing parents. All new names are durable when this returns.
@@ -283,6 +289,19 @@ mod tests {
         assert!(error.message().contains(home.path().to_str().unwrap()), "{error}");
         drop(clone);
         DataDir::open(home.path()).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_is_being_started_does_not_hold_the_lock_of_one_that_let_go() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = lock(home.path()).unwrap();
+        // As a child has it between its fork and its exec.
+        let inherited = lock.duplicate();
+        assert!(DataDir::is_held(home.path()));
+        drop(lock);
+        assert!(!DataDir::is_held(home.path()));
+        DataDir::open(home.path()).unwrap();
+        drop(inherited);
     }
 
     #[test]

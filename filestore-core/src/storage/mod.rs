@@ -21,6 +21,7 @@ pub(crate) mod access;
 pub mod blob_store;
 pub mod backup;
 pub mod data_dir;
+mod file_lock;
 pub mod identity;
 pub mod local;
 pub mod cloud;

@@ -115,6 +115,12 @@ steps! {
     ObjectPut,
     /// An object at a provider was removed again.
     ObjectRemoved,
+    /// An erasure has taken the rights of one key.
+    RightTaken,
+    /// An erasure has ended the era of its organization.
+    EraEnded,
+    /// An erasure has removed the rows of its organization that are not about files.
+    OrganizationForgotten,
     /// A sync has claimed a file.
     SyncClaimed,
     /// A copy from a provider is staged.

@@ -39,6 +39,7 @@ use crate::metadata::Company;
 use crate::service::clear_ended;
 use crate::storage::Cloud;
 use crate::storage::stores::Holder;
+use crate::tasks::step::{Step, reached};
 
 use super::purge;
 use super::running::lane;
@@ -190,6 +191,7 @@ impl<'a> Erasure<'a> {
                 self.store.keys().narrow(key.id, Scope::Organizations(rest)).await?;
                 self.narrowed.insert(key.id);
             }
+            reached(Step::RightTaken);
         }
         Ok(())
     }
@@ -236,6 +238,7 @@ impl<'a> Erasure<'a> {
     async fn end_era(&mut self) -> Result<()> {
         let inner = self.store.inner();
         self.removed.replies += inner.metadata.end_era(self.organization, inner.now()).await?;
+        reached(Step::EraEnded);
         Ok(())
     }
 
@@ -273,6 +276,7 @@ impl<'a> Erasure<'a> {
         clear_ended(self.store).await?;
         let metadata = &self.store.inner().metadata;
         let forgotten = metadata.forget_organization(self.organization).await?;
+        reached(Step::OrganizationForgotten);
         self.removed.bindings += forgotten.bindings;
         self.removed.replies += forgotten.replies;
         Ok(())

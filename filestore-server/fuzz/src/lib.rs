@@ -5,15 +5,23 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
+use filestore_core::internals::domain::access::signature::ShownSignature;
 use filestore_core::internals::domain::file::disposition::Disposition;
 use filestore_core::internals::domain::file::media::fetch;
 use filestore_core::internals::domain::file::path::BlobKey;
 use filestore_core::internals::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
-use filestore_core::{ErrorKind, FileStore, MetadataPatch, NewUpload, Scope, api};
-use filestore_server::Config;
+use filestore_core::internals::service::judge_terms;
+use filestore_core::internals::storage::DigestState;
+use filestore_core::signing::{SignedMethod, SigningSecret};
+use filestore_core::uploads::{Append, NewResumable, UploadAddress};
+use filestore_core::{
+    Error, ErrorKind, FileStore, MetadataPatch, NewUpload, Result, Scope, Timestamp, api,
+};
 use filestore_server::http::query::Query;
 use filestore_server::http::range::ByteRange;
 use filestore_server::multipart::{Boundary, Event, Limits, Parser};
+use filestore_server::{Config, judge};
+use futures_util::stream;
 
 /// Splits off the first byte, which selects a case.
 fn choice(bytes: &[u8]) -> (usize, &[u8]) {
@@ -203,4 +211,181 @@ fn stage(staging: &Path, number: usize, part: &[u8]) {
         1 => std::os::unix::fs::symlink("/dev/null", path),
         _ => fs::write(path, rest),
     };
+}
+
+/// Reads the query of a signed URL. A stranger's signature, and a query of this service with another byte, are
+/// refused.
+pub fn signed_url(bytes: &[u8]) {
+    let (at, text) = choice(bytes);
+    let text = String::from_utf8_lossy(text);
+    let (path, now) = ("/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV", Timestamp::from_millis(1000));
+    let secret = SigningSecret::new("fuzz", [7; 32]).expect("a secret");
+    let is_taken = |query: &str| match ShownSignature::find(query) {
+        Ok(Some(shown)) => {
+            // Several keys, or none that is an id, are refused.
+            let _ = shown.key();
+            shown.verify(&secret, SignedMethod::Get, path, now).is_ok()
+        }
+        Ok(None) | Err(_) => false,
+    };
+    assert!(!is_taken(&text), "a stranger has signed {text}");
+
+    let own = text.replace('#', "");
+    let signed = secret.sign(SignedMethod::Get, path, &own, Timestamp::from_millis(9_000_000));
+    let query = signed.strip_prefix(path).and_then(|rest| rest.strip_prefix('?'));
+    let query = query.expect("path and query");
+    let has_own = ["exp", "kid", "sig"].into_iter().any(|name| {
+        own.split('&').any(|piece| piece == name || piece.starts_with(&format!("{name}=")))
+    });
+    assert!(is_taken(query) || has_own, "{query} is refused");
+
+    let mut changed = query.as_bytes().to_vec();
+    let at = at % changed.len();
+    changed[at] ^= 1;
+    if let Ok(changed) = String::from_utf8(changed) {
+        assert!(!is_taken(&changed), "{query} is taken as {changed}");
+    }
+}
+
+/// Reads the headers of a request to a resumable upload.
+pub fn upload_headers(bytes: &[u8]) {
+    judge::headers(&String::from_utf8_lossy(bytes));
+}
+
+/// Reads `Upload-Metadata`.
+pub fn upload_metadata(bytes: &[u8]) {
+    judge::metadata(&String::from_utf8_lossy(bytes));
+}
+
+/// Reads `Upload-Concat`.
+pub fn upload_concat(bytes: &[u8]) {
+    judge::concat(&String::from_utf8_lossy(bytes));
+}
+
+/// Reads structured fields like RFC 9651.
+pub fn structured_fields(bytes: &[u8]) {
+    judge::structured_field(&String::from_utf8_lossy(bytes));
+}
+
+/// Reads the stored terms of a resumable upload, and the state of its digest.
+pub fn upload_terms(bytes: &[u8]) {
+    judge_terms(&String::from_utf8_lossy(bytes));
+    if let Some(state) = DigestState::from_bytes(bytes) {
+        let again = DigestState::from_bytes(&state.to_bytes()).expect("it was just written");
+        assert_eq!(again.digest(), state.digest());
+    }
+}
+
+/// The length of the file in a history.
+const LENGTH: usize = 600;
+
+/// Makes requests of one resumable upload, two bytes each, with restarts in between. The offset is always that
+/// of the model, and the file has the right bytes.
+pub fn session_history(bytes: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut history = History::begin(home.path()).await;
+        for request in bytes.chunks_exact(2).take(24) {
+            history.make(request[0], usize::from(request[1])).await;
+        }
+        history.end().await;
+    });
+}
+
+/// An upload, and its model: the offset.
+struct History<'h> {
+    home: &'h Path,
+    store: Option<FileStore>,
+    address: UploadAddress,
+    content: Bytes,
+    offset: usize,
+}
+
+impl<'h> History<'h> {
+    async fn begin(home: &'h Path) -> Self {
+        let store = FileStore::open(home).await.expect("a new store opens");
+        let new = NewUpload::new("acme".parse().expect("an id"), "fuzz".parse().expect("a name"));
+        let new = NewResumable::new(new).with_length(LENGTH as u64);
+        let created = store.resumable().create(new).await.expect("there is room");
+        let content = (0..LENGTH).map(|at| (at % 251) as u8).collect();
+        let address = created.upload.address;
+        Self { home, store: Some(store), address, content, offset: 0 }
+    }
+
+    fn store(&self) -> &FileStore {
+        self.store.as_ref().expect("open between two requests")
+    }
+
+    async fn make(&mut self, kind: u8, number: usize) {
+        match kind % 6 {
+            0..2 => self.append(self.offset, number).await,
+            2 => self.append(number, number / 2).await,
+            3 => {
+                let shown = self.store().resumable().status(&self.address, &Scope::All).await;
+                assert_eq!(shown.expect("nobody cancels").offset, self.offset as u64);
+            }
+            4 => self.restart(&[]).await,
+            // Bytes that were written, and never told.
+            _ => self.restart(&self.content.slice(..number)).await,
+        }
+    }
+
+    /// Sends bytes at an offset. One that does not fit is refused with the right one.
+    async fn append(&mut self, at: usize, length: usize) {
+        let end = (at + length).min(LENGTH).max(at.min(LENGTH));
+        let piece = self.content.slice(at.min(LENGTH)..end);
+        let body = stream::iter([Ok::<_, Error>(piece)]);
+        let append = Append::at(at as u64);
+        let appended = self.store().resumable().append(&self.address, append, body).await;
+        match appended {
+            Ok(shown) => {
+                assert_eq!(at, self.offset, "bytes at a wrong offset were taken");
+                assert_eq!(shown.offset, end as u64);
+                assert_eq!(shown.is_finished(), end == LENGTH);
+                self.offset = end;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::UploadOffsetMismatch, "{}", error.chain());
+                let is_finished = self.offset == LENGTH;
+                assert!(at != self.offset || is_finished, "the right offset was refused");
+                assert_eq!(error.details().offset, Some(self.offset as u64));
+            }
+        }
+    }
+
+    /// Closes the store, adds bytes to the staged file, and opens the store again.
+    async fn restart(&mut self, more: &[u8]) {
+        self.store().close().await;
+        self.store = None;
+        let staged = fs::read_dir(self.home.join("staging")).expect("a directory");
+        for entry in staged.map_while(Result::<_, _>::ok) {
+            let old = fs::read(entry.path()).expect("a file");
+            fs::write(entry.path(), [&old, more].concat()).expect("there is room");
+        }
+        let opened = reopen(self.home).await.expect("any bytes may lie past the offset");
+        self.store = Some(opened);
+    }
+
+    /// Sends the rest, and compares the file.
+    async fn end(&mut self) {
+        if self.offset < LENGTH {
+            self.append(self.offset, LENGTH).await;
+        }
+        let shown = self.store().resumable().status(&self.address, &Scope::All).await;
+        let file = shown.expect("nobody deletes the file").file_id.expect("it is finished");
+        let read = self.store().scoped(&Scope::All).read(file).await.expect("it was stored");
+        assert_eq!(read, self.content);
+        self.store().close().await;
+    }
+}
+
+/// Opens a store whose last opener is closed, and perhaps not dropped yet.
+async fn reopen(home: &Path) -> Result<FileStore> {
+    loop {
+        match FileStore::open(home).await {
+            Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
+            outcome => return outcome,
+        }
+    }
 }

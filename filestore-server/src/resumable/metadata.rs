@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 /// The most keys, and the most bytes of the header.
 const KEYS: usize = 64;
-const BYTES: usize = 8 << 10;
+pub(super) const BYTES: usize = 8 << 10;
 
 const NAME: &str = "Upload-Metadata";
 
@@ -32,7 +32,7 @@ pub(crate) fn upload_metadata(headers: &HeaderMap) -> Result<ClientMetadata> {
     parse(line.to_str().map_err(|_| bad("the header is ascii"))?)
 }
 
-fn parse(text: &str) -> Result<ClientMetadata> {
+pub(super) fn parse(text: &str) -> Result<ClientMetadata> {
     if text.len() > BYTES {
         return Err(bad(&format!("the header has at most {BYTES} bytes")).with_limit(BYTES as u64));
     }

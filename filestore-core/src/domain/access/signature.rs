@@ -433,6 +433,25 @@ mod tests {
         }
 
         #[test]
+        fn no_changed_query_is_taken(
+            own in "(fit=[a-z]{1,4})?(&[a-z]{1,3}=%2[0-9A-F])?",
+            at in 0_usize..200,
+            byte in b' '..=b'~',
+        ) {
+            let end = expiry(NOW, Duration::from_mins(1), WINDOW);
+            let url = secret().sign(SignedMethod::Get, PATH, &own, end);
+            let mut query = query_of(&url).as_bytes().to_vec();
+            let at = at % query.len();
+            let is_changed = std::mem::replace(&mut query[at], byte) != byte;
+            let query = String::from_utf8(query).unwrap();
+            let is_taken = match ShownSignature::find(&query) {
+                Ok(Some(shown)) => shown.verify(&secret(), SignedMethod::Get, PATH, NOW).is_ok(),
+                Ok(None) | Err(_) => false,
+            };
+            prop_assert_eq!(is_taken, !is_changed, "{}", query);
+        }
+
+        #[test]
         fn no_signature_of_a_stranger_is_taken(
             own in "[a-d0-9%_-]{0,20}",
             exp in 1_i64..99_999_999_999,

@@ -18,6 +18,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{DestinationId, Sha256, SnapshotId};
 use crate::domain::time::clock::Timestamp;
 use crate::storage::access::warn_of_others;
+use crate::storage::file_lock::FileLock;
 use crate::tasks::step::{Step, reached};
 
 const LOCK: &str = "filestore-backup.lock";
@@ -41,7 +42,7 @@ struct Locked {
     /// Opened before the first write, because a flush reports the failures since then.
     directory: File,
     runs: Arc<Runs>,
-    _lock: File,
+    _lock: FileLock,
 }
 
 /// How a content of a given size is stored in the directory.
@@ -128,7 +129,7 @@ impl BackupDirectory {
         warn_of_others("the destination of backups", &path);
         let directory = File::open(&path).map_err(|error| Error::io(READING, error))?;
         let runs = Arc::default();
-        let held = Arc::new(Locked { path, directory, runs, _lock: lock });
+        let held = Arc::new(Locked { path, directory, runs, _lock: FileLock::of(lock) });
         Ok(Self { held, _claim: None })
     }
 

@@ -22,6 +22,7 @@ use crate::domain::file::path::BlobKey;
 use crate::domain::id::{SnapshotId, StoreId};
 use crate::storage::access::check_data_directory;
 use crate::storage::data_dir::{LOCK_FILE, RESTORING_NOTE as NOTE, lock};
+use crate::storage::file_lock::FileLock;
 use crate::storage::identity;
 
 const RESTORING: &str = "restoring a snapshot";
@@ -39,7 +40,7 @@ pub struct RestoredDirectory {
     path: PathBuf,
     directory: File,
     /// The lock of the data directory.
-    _lock: File,
+    _lock: FileLock,
     known: Mutex<HashSet<Box<str>>>,
     is_resumed: bool,
     copy_id: StoreId,

@@ -57,6 +57,8 @@ use crate::service::FileStore;
 
 pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
 use self::request::{ResumableUpload, UploadAddress};
+#[cfg(any(test, feature = "internals"))]
+pub use self::terms::judge as judge_terms;
 use self::turns::Wish;
 
 /// Resumable uploads of a store, from [`FileStore::resumable`].

@@ -4,6 +4,9 @@
 //! JSON. A later program reads what an earlier one wrote: every field but the target has a default. Two creations
 //! under one idempotency key are the same if their texts are equal.
 
+#[cfg(any(test, feature = "internals"))]
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::permit::{ResumablePermit, StoredPermit};
@@ -205,6 +208,35 @@ pub(super) fn shown(text: &str) -> Terms {
     Terms::read(text).unwrap_or_default()
 }
 
+/// Reads the stored terms of an upload as its commit does: they are refused, or they are what is written
+/// again. Only tests and fuzz targets call this.
+#[cfg(any(test, feature = "internals"))]
+pub fn judge(text: &str) {
+    let shown = shown(text);
+    let Ok(terms) = Terms::read(text) else {
+        assert_eq!(shown, Terms::default(), "damaged terms show something: {text:?}");
+        return;
+    };
+    assert_eq!(shown, terms);
+    let written = terms.to_text().expect("terms can be written");
+    assert_eq!(Terms::read(&written).expect("what was written is read"), terms, "{text:?}");
+
+    if let Ok(Some(permit)) = terms.permit() {
+        let nonce = &permit.permit.nonce;
+        assert!((1..=64).contains(&nonce.len()), "a permit without a name: {text:?}");
+    }
+    let replaces = terms.replaces.clone();
+    let organization = OrganizationId::from_str("42").expect("a number is an id");
+    match terms.plan(&organization) {
+        Ok(Planned::Replace(file_id, ..)) => assert_eq!(Some(file_id.to_string()), replaces),
+        Ok(Planned::New(new)) => {
+            assert!(replaces.is_none(), "a new file for a replacement: {text:?}");
+            assert_eq!(new.organization_id, organization);
+        }
+        Err(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,5 +288,23 @@ mod tests {
         let terms = Terms::read(r#"{"sub_system":"docs"}"#).unwrap();
         assert!(terms.plan(&"42".parse().unwrap()).is_ok());
         assert!(Terms::read("{}").unwrap().plan(&"42".parse().unwrap()).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn stored_terms_of_any_text_are_refused_or_read_in_one_way(
+            parts in proptest::collection::vec(
+                "\"(sub_system|replaces|original_name|metadata|sha256|note|concat|caller)\":\"[a-z0-9{}]{0,9}\"|\
+                 \"(temp|make_ready|is_partial)\":(true|false|0)|\"length\":[0-9]{1,20}|\
+                 \"conditions\":[{]\"if_match\":[[]\"[*]\"[]][}]|\
+                 \"permit\":[{]\"nonce\":\"[a-z]{0,3}\",\"expires_at\":[0-9]{1,4},\"era\":0,\"kid\":\"k\"[}]",
+                0..5,
+            ),
+            cut in 0_usize..60,
+        ) {
+            let text = format!("{{{}}}", parts.join(","));
+            judge(&text);
+            judge(text.get(..cut).unwrap_or_default());
+        }
     }
 }
