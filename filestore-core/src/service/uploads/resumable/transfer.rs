@@ -108,7 +108,11 @@ impl Transfer {
     ) -> Result<Option<Completing>> {
         self.check = append.check.take();
         let began_at = self.row.offset;
-        let end = self.receive_bytes(&mut body, &append).await?;
+        let end = self.receive_bytes(&mut body, &append).await;
+        // The next request may continue the file as soon as this one gives its turn back.
+        let written = self.writer.quiet().await;
+        let end = end?;
+        written?;
         let received = self.writer.size_bytes() - began_at;
         let end = match (end, append.content_length) {
             (End::Whole, Some(announced)) if received < announced => End::Cut(cut()),

@@ -83,9 +83,7 @@ impl LocalStore {
 
         let mut writer = StagingWriter::new(Arc::clone(&self.shared), blob_id, max_bytes);
         writer.size_bytes = size_bytes;
-        let (done, opened) = oneshot::channel();
-        done.send(Ok((DropOnPool::new(receiving), Vec::new()))).ok();
-        writer.sink = Sink::Writing(opened);
+        writer.sink = Sink::written(DropOnPool::new(receiving), Vec::new());
         Ok(writer)
     }
 
@@ -129,6 +127,16 @@ impl StagingWriter {
         self.flush(Flush::No).await
     }
 
+    /// Waits for the block that is being written. Call this before another writer may continue the file: a late
+    /// block would land behind the bytes of that writer.
+    pub async fn quiet(&mut self) -> Result<()> {
+        self.sink = match self.settle().await? {
+            (Some(file), spare) => Sink::written(file, spare),
+            (None, _) => Sink::Unopened,
+        };
+        Ok(())
+    }
+
     async fn flush(&mut self, flush: Flush) -> Result<StagedPoint> {
         let (file, _) = self.settle().await?;
         let last = mem::take(&mut self.filling);
@@ -146,11 +154,18 @@ impl StagingWriter {
         };
         let (file, point) = pool::run(STAGING, work).await?;
 
-        let (done, flushed) = oneshot::channel();
-        done.send(Ok((file, Vec::new()))).ok();
-        self.sink = Sink::Writing(flushed);
+        self.sink = Sink::written(file, Vec::new());
         self.pace.begin_block();
         Ok(point)
+    }
+}
+
+impl Sink {
+    /// The state of a file whose last block is written.
+    fn written(file: DropOnPool<Receiving>, spare: Vec<u8>) -> Self {
+        let (done, written) = oneshot::channel();
+        done.send(Ok((file, spare))).ok();
+        Self::Writing(written)
     }
 }
 
