@@ -42,6 +42,17 @@ pub struct StagedPoint {
     pub head: Bytes,
 }
 
+impl StagedPoint {
+    /// Reads a stored point: the number of bytes, the state of their digest, and the first bytes.
+    pub fn of(size_bytes: u64, digest: &[u8], head: &[u8]) -> Self {
+        Self {
+            size_bytes,
+            digest: DigestState::from_bytes(digest),
+            head: Bytes::copy_from_slice(head),
+        }
+    }
+}
+
 impl LocalStore {
     /// Makes an empty staged file that a row owns. When this returns, its name is durable.
     pub async fn make_resumable(&self, blob_id: BlobId) -> Result<()> {
@@ -83,9 +94,7 @@ impl LocalStore {
 
         let mut writer = StagingWriter::new(Arc::clone(&self.shared), blob_id, max_bytes);
         writer.size_bytes = size_bytes;
-        let (done, opened) = oneshot::channel();
-        done.send(Ok((DropOnPool::new(receiving), Vec::new()))).ok();
-        writer.sink = Sink::Writing(opened);
+        writer.sink = Sink::written(DropOnPool::new(receiving), Vec::new());
         Ok(writer)
     }
 
@@ -129,6 +138,16 @@ impl StagingWriter {
         self.flush(Flush::No).await
     }
 
+    /// Waits for the block that is being written. Call this before another writer may continue the file: a late
+    /// block would land behind the bytes of that writer.
+    pub async fn quiet(&mut self) -> Result<()> {
+        self.sink = match self.settle().await? {
+            (Some(file), spare) => Sink::written(file, spare),
+            (None, _) => Sink::Unopened,
+        };
+        Ok(())
+    }
+
     async fn flush(&mut self, flush: Flush) -> Result<StagedPoint> {
         let (file, _) = self.settle().await?;
         let last = mem::take(&mut self.filling);
@@ -146,11 +165,18 @@ impl StagingWriter {
         };
         let (file, point) = pool::run(STAGING, work).await?;
 
-        let (done, flushed) = oneshot::channel();
-        done.send(Ok((file, Vec::new()))).ok();
-        self.sink = Sink::Writing(flushed);
+        self.sink = Sink::written(file, Vec::new());
         self.pace.begin_block();
         Ok(point)
+    }
+}
+
+impl Sink {
+    /// The state of a file whose last block is written.
+    fn written(file: DropOnPool<Receiving>, spare: Vec<u8>) -> Self {
+        let (done, written) = oneshot::channel();
+        done.send(Ok((file, spare))).ok();
+        Self::Writing(written)
     }
 }
 
