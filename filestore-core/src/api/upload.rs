@@ -20,7 +20,7 @@ pub struct ResumableUpload {
     pub complete: bool,
     /// Time in RFC 3339 at which the upload ends. If the upload has ended, the server forgets it at this time.
     pub expires_at: String,
-    /// Organization of the file.
+    /// The file's organization.
     pub organization_id: String,
     /// Given file name. Null if the client gave no name.
     pub original_name: Option<String>,
