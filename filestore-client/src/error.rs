@@ -14,7 +14,7 @@ use filestore_core::api::{ErrorCode, InvalidId, Problem};
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of failure. Later versions can add kinds.
+/// The failure kind. Later versions can add kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -96,7 +96,7 @@ struct Inner {
 }
 
 impl Error {
-    /// Returns the kind of failure.
+    /// Returns the failure kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

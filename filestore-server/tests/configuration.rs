@@ -52,6 +52,10 @@ fn a_check_refuses_what_a_start_refuses_with_the_same_words() {
         ("listen = \"0.0.0.0:0\"\n", "--insecure-no-auth"),
         ("cors.allowed_origins = [\"*\"]\n", "--insecure-no-auth"),
         ("first_key_hash_file = \"absent\"\n", "first_key_hash_file absent"),
+        (
+            "[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"/dev/null/files\"\n",
+            "the directory /dev/null/files cannot be used",
+        ),
         ("listen = \"127.0.0.1:1\"\nmetrics_listen = \"127.0.0.1:1\"\n", "metrics_listen"),
         ("[tls]\ncert = \"absent\"\nkey = \"absent\"\n", "tls.cert"),
         (&postgres(""), if has_postgres { "private directory" } else { "feature postgres" }),
@@ -172,6 +176,66 @@ fn a_check_and_a_start_warn_of_paths_and_programs_that_do_not_exist() {
     warns(&stderr);
     let (child, _) = start(command(&dir).args(["--config", "c.toml"]));
     warns(&text(&stop(child, Signal::TERM).stderr));
+}
+
+/// Lists the files and directories in `dir`, with their sizes and times.
+fn listing(dir: &TempDir) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![dir.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let about = path.symlink_metadata().unwrap();
+            let size = if about.is_file() { about.len() } else { 0 };
+            found.push(format!("{} {size} {:?}", path.display(), about.modified().unwrap()));
+            if about.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn a_check_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let hash = "ab".repeat(32);
+    fs::write(dir.path().join("hash"), &hash).unwrap();
+    write(
+        &dir,
+        "listen = \"127.0.0.1:0\"\naudit_log = \"audit\"\nfirst_key_hash_file = \"hash\"\n\
+         [[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"disk/files\"\n\
+         [[providers]]\ncode = \"backend\"\nscheme = \"fs\"\n\
+         options.root = \"backend\"\noptions.atomic_write_dir = \"writing\"\n\
+         [[backup.destinations]]\nname = \"a\"\npath = \"backup\"\n[local]\nbackend = \"backend\"\n",
+    );
+    let check = || {
+        let before = listing(&dir);
+        let (code, _, stderr) = run(&dir, &["--check-config", "--config", "c.toml"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert_eq!(listing(&dir), before);
+        stderr
+    };
+
+    let warned = check();
+    for root in ["disk/files", "backend"] {
+        let warning = warned
+            .lines()
+            .find(|line| line.contains("providers.options.root") && line.contains(root));
+        assert!(
+            warning.is_some_and(|line| line.contains("a start creates it")),
+            "{root}: {warned}"
+        );
+    }
+    assert!(!dir.path().join("filestore-data").exists());
+
+    make_store_with_key(&dir).await;
+    check();
+    let (child, _) = start(command(&dir).args(["--config", "c.toml"]));
+    stop(child, Signal::TERM);
+    let warned = check();
+    assert!(!warned.contains("providers.options.root"), "{warned}");
 }
 
 #[test]

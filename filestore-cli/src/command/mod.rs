@@ -4,8 +4,6 @@ mod upload;
 mod get;
 mod ids;
 mod file;
-mod restore;
-mod delete_plan;
 mod binding;
 mod key;
 mod fsck;
@@ -13,7 +11,6 @@ pub(crate) mod backup;
 mod metadata;
 mod migrate;
 mod organization;
-mod receipt;
 mod sign;
 mod purge;
 mod sync;
@@ -136,8 +133,8 @@ async fn execute(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<Ex
     if let Command::Purge(PurgeCommand::Receipt { verify: Some(file), public_key, keys, .. }) =
         &cli.command
     {
-        let signer = receipt::Signer::of(public_key.as_deref(), keys.as_deref())?;
-        return receipt::verify(file, &signer, out);
+        let signer = purge::receipt::Signer::of(public_key.as_deref(), keys.as_deref())?;
+        return purge::receipt::verify(file, &signer, out);
     }
 
     if let Command::Metadata(command) = cli.command {
@@ -199,7 +196,7 @@ async fn on_target(
         Command::Replace(args) => file::replace(args, target, out).await,
         Command::Edit(args) => file::edit(args, target, out).await,
         Command::Delete(args) => file::delete(args, target, out).await,
-        Command::Restore(args) => restore::run(&args.ids, target, out).await,
+        Command::Restore(args) => file::restore::run(&args.ids, target, out).await,
 
         Command::Sign(args) => sign::file(&args, target, out).await,
         Command::SignUpload(args) => sign::upload(args, target, out).await,

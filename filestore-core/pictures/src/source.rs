@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use bytes::Bytes;
 
-/// The bytes of a picture, read by position.
+/// A picture's bytes, read by position.
 ///
 /// The crate reads headers first, so rejecting a picture over a limit costs a few hundred bytes. Where a call
 /// takes a `&dyn Source`, you can pass for example a `&File`, a `&Vec<u8>` or a `&&[u8]`.

@@ -7,7 +7,7 @@ use std::{fmt, io};
 /// The result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of failure.
+/// The failure kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -107,7 +107,7 @@ impl Error {
         Self { message: message.into(), ..self }
     }
 
-    /// Returns the kind of failure.
+    /// Returns the failure kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

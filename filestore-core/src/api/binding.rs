@@ -16,7 +16,7 @@ pub struct ProviderReply {
     pub provider_name: String,
 }
 
-/// The body of POST `/organization-storage-bindings/create`.
+/// The body for POST `/organization-storage-bindings/create`.
 ///
 /// ```
 /// use filestore_core::api::CreateBinding;
@@ -82,7 +82,7 @@ pub struct BindingReply {
     pub effective_to: Option<String>,
 }
 
-/// The body of PUT `/organization-storage-bindings/update`. Absent fields do not change.
+/// The body for PUT `/organization-storage-bindings/update`. Absent fields do not change.
 ///
 /// ```
 /// use filestore_core::api::UpdateBinding;

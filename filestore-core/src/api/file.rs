@@ -24,9 +24,9 @@ pub struct FileRecord {
     pub ext: String,
     /// Storage key of the current blob. Each replacement creates a new storage key.
     pub file_path: String,
-    /// Progress towards the provider of the organization.
+    /// Progress towards the organization's provider.
     pub sync_status: SyncStatus,
-    /// Time of the last change, in RFC 3339 (UTC, milliseconds), for example
+    /// Last change time, in RFC 3339 (UTC, milliseconds), for example
     /// `2026-11-21T08:15:30.123Z`.
     pub updated_at: String,
     /// Lifecycle status: `TEMP`, `THUMBNAIL` or `READY`.
@@ -73,7 +73,7 @@ pub struct FileRecord {
     /// server does not know.
     #[serde(default)]
     pub awaits_copy: Option<bool>,
-    /// Failed attempts to copy the current content to the provider of the organization.
+    /// Failed attempts to copy the current content to the organization's provider.
     #[serde(default)]
     pub sync_attempts: u32,
     /// Reason why the last of these attempts failed, for people. Null if no attempt failed.
@@ -152,7 +152,7 @@ pub struct ChangeReply {
     pub file_id: String,
     /// `NONE` after a promotion. After a replacement, the sync status of the record.
     pub sync_status: SyncStatus,
-    /// Time of the change, in RFC 3339 (UTC, milliseconds).
+    /// Change time, in RFC 3339 (UTC, milliseconds).
     pub updated_at: String,
 }
 
@@ -201,7 +201,7 @@ impl EditReply {
     }
 }
 
-/// The body of POST `/files/delete`.
+/// The body for POST `/files/delete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -222,7 +222,7 @@ impl DeleteFilesRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct DeleteFilesReply {
-    /// One result for each id, in the order of the request.
+    /// One result for each id, in the request order.
     pub results: Vec<DeleteFileResult>,
 }
 
@@ -291,7 +291,7 @@ impl DeleteFileResult {
     }
 }
 
-/// The body of POST `/files/restore`.
+/// The body for POST `/files/restore`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -312,7 +312,7 @@ impl RestoreFilesRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RestoreFilesReply {
-    /// One result for each id, in the order of the request.
+    /// One result for each id, in the request order.
     pub results: Vec<RestoreFileResult>,
 }
 

@@ -176,14 +176,14 @@ mod members {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ListReply {
-    /// Records of this page, newest first.
+    /// This page's records, newest first.
     pub items: Vec<FileRecord>,
-    /// Cursor of the next page: pass this value as `cursor`. Null on the last page.
+    /// Cursor for the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,
 }
 
 impl ListReply {
-    /// Creates a page from records and the cursor of the next page.
+    /// Creates a page from records and the cursor for the next page.
     pub fn new(items: Vec<FileRecord>, next_cursor: Option<String>) -> Self {
         Self { items, next_cursor }
     }

@@ -46,7 +46,7 @@ pub struct MeKey {
 pub struct MeStore {
     /// Store id.
     pub id: String,
-    /// Version of the service, for example `0.2.0`.
+    /// Service version, for example `0.2.0`.
     pub version: String,
 }
 
@@ -55,7 +55,7 @@ pub struct MeStore {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MeLimits {
-    /// Maximum size of a file, in bytes.
+    /// Maximum file size, in bytes.
     pub max_file_size: u64,
     /// Maximum number of files in a batch.
     pub max_batch_items: u64,
@@ -72,7 +72,7 @@ pub struct MeLimits {
     pub purge_grace_secs: u64,
     /// Maximum number of files of an organization. Null if there is no limit.
     pub quota_files: Option<u64>,
-    /// Maximum total size of the files of an organization, in bytes. Null if there is no limit.
+    /// Maximum total size of an organization's files, in bytes. Null if there is no limit.
     pub quota_bytes: Option<u64>,
 }
 

@@ -25,7 +25,7 @@ impl SignedReceipt {
         Self { receipt, signature: signature.into() }
     }
 
-    /// Reads the fields of the receipt. Does not verify the signature. Fails if `receipt` is not a
+    /// Reads the receipt's fields. Does not verify the signature. Fails if `receipt` is not a
     /// purge receipt.
     pub fn read(&self) -> Result<PurgeReceipt, serde_json::Error> {
         PurgeReceipt::deserialize(&self.receipt)
@@ -144,7 +144,7 @@ pub struct BackupLook {
     /// Absent if the id is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_id: Option<String>,
-    /// Time of the check.
+    /// Check time.
     pub checked_at: String,
     /// Snapshots that contain bytes of the file, oldest first.
     pub snapshots: Vec<HoldingSnapshot>,
@@ -162,7 +162,7 @@ pub struct BackupLook {
 pub struct HoldingSnapshot {
     /// Snapshot id.
     pub snapshot_id: String,
-    /// Time of the snapshot.
+    /// Snapshot time.
     pub created_at: String,
     /// SHA-256 digests of the bytes in the snapshot.
     pub sha256: Vec<String>,

@@ -15,9 +15,9 @@ pub struct SheetMap {
     pub height: u32,
     /// Cell side, in pixels.
     pub size: u32,
-    /// Number of columns.
+    /// Column count.
     pub columns: u32,
-    /// Number of rows.
+    /// Row count.
     pub rows: u32,
     /// Cells, row by row, in the order of the requested ids.
     pub cells: Vec<SheetCell>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Disposition, Fit};
 
-/// The body of POST `/files/{fileId}/sign`. With `size` you get a URL for a variant, without `size`
+/// The body for POST `/files/{fileId}/sign`. With `size` you get a URL for a variant, without `size`
 /// a URL for the content.
 ///
 /// ```
@@ -32,14 +32,14 @@ pub struct SignRequest {
     /// `inline` to show the content in a browser, `attachment` to save it. Not for variants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disposition: Option<Disposition>,
-    /// Lifetime of the URL in seconds, 1 to 604800 (default 3600). The server rounds up to the end
+    /// URL lifetime in seconds, 1 to 604800 (default 3600). The server rounds up to the end
     /// of a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
 
 impl SignRequest {
-    /// Requests a URL for the content of the file.
+    /// Requests a URL for the file content.
     pub fn content() -> Self {
         Self::default()
     }
@@ -63,7 +63,7 @@ impl SignRequest {
         self
     }
 
-    /// Sets the lifetime of the URL, in seconds.
+    /// Sets the URL lifetime, in seconds.
     #[must_use]
     pub fn expires_in_s(mut self, secs: u64) -> Self {
         self.expires_in_s = Some(secs);
@@ -71,7 +71,7 @@ impl SignRequest {
     }
 }
 
-/// The body of POST `/files/sign-upload`.
+/// The body for POST `/files/sign-upload`.
 ///
 /// ```
 /// use filestore_core::api::SignUploadRequest;
@@ -87,7 +87,7 @@ pub struct SignUploadRequest {
     pub organization_id: String,
     /// Sub-system of the new file, for example `avatars`.
     pub sub_system: String,
-    /// Maximum file size in bytes (default: the limit of the server).
+    /// Maximum file size in bytes (default: the server limit).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u64>,
     /// Media type of the file, for example `image/png`. If absent, the uploader chooses.
@@ -100,7 +100,7 @@ pub struct SignUploadRequest {
     /// accepts a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumable: Option<bool>,
-    /// Lifetime of the URL in seconds, 1 to 604800 (default 3600). The server rounds up to the end
+    /// URL lifetime in seconds, 1 to 604800 (default 3600). The server rounds up to the end
     /// of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
@@ -144,7 +144,7 @@ impl SignUploadRequest {
         self
     }
 
-    /// Sets the lifetime of the URL, in seconds.
+    /// Sets the URL lifetime, in seconds.
     #[must_use]
     pub fn expires_in_s(mut self, secs: u64) -> Self {
         self.expires_in_s = Some(secs);

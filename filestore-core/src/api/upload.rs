@@ -22,7 +22,7 @@ pub struct ResumableUpload {
     pub created_at: String,
     /// Time in RFC 3339 at which the upload ends. If the upload has ended, the server forgets it at this time.
     pub expires_at: String,
-    /// Organization of the file.
+    /// The file's organization.
     pub organization_id: String,
     /// Given file name. Null if the client gave no name.
     pub original_name: Option<String>,

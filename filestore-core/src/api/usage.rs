@@ -44,7 +44,7 @@ pub struct UsageByLocation {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UsageAt {
-    /// Number of files.
+    /// File count.
     pub files: u64,
     /// Total size, in bytes.
     pub bytes: u64,
@@ -95,9 +95,9 @@ impl PageQuery {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OrganizationsReply {
-    /// Organizations of this page, in the order of their ids: each has files or an active binding.
+    /// This page's organizations, in the order of their ids: each has files or an active binding.
     pub items: Vec<OrganizationReply>,
-    /// Cursor of the next page: pass this value as `cursor`. Null on the last page.
+    /// Cursor for the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -125,7 +125,7 @@ pub struct OrganizationReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OrganizationBinding {
-    /// Name of the organization, from the binding.
+    /// Organization name, from the binding.
     pub organization_name: String,
     /// Code of the provider that stores new files, for example `LOCAL`.
     pub storage_provider: String,
@@ -140,7 +140,7 @@ pub struct OrganizationBinding {
 pub struct SubSystemsReply {
     /// Sub-systems with files, in the order of their names.
     pub items: Vec<SubSystemReply>,
-    /// Cursor of the next page: pass this value as `cursor`. Null on the last page.
+    /// Cursor for the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,
 }
 

@@ -16,13 +16,13 @@ use http::StatusCode;
 /// has no kind for them.
 const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
-/// The result of a call.
+/// The call result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Declares the kinds, each with its code, its HTTP status and the answer to the question if a retry can help.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident => $code:literal, $status:ident, $retry:ident,)*) => {
-        /// The kind of failure.
+        /// The failure kind.
         ///
         /// Branch on the kinds that you handle, and treat every other kind by its [`http_status`] class. A later
         /// version can add kinds.

@@ -44,9 +44,9 @@ pub struct SecretsVersion {
 /// Work that only one server does at a time, as shown to other servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownWork {
-    /// The name of the entry.
+    /// The entry name.
     pub name: String,
-    /// The state of the work, in the work's own format.
+    /// The work state, in the work's own format.
     pub shown: String,
 }
 

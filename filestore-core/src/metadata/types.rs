@@ -56,7 +56,7 @@ pub struct ListedFiles {
     pub next: Option<ListPosition>,
 }
 
-/// The binding that decided the place of an upload. The insert checks that the binding is still valid.
+/// The binding that decided an upload's place. The insert checks that the binding is still valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindingSeen {
     /// The organization's number. `None` if the organization cannot have a binding.
@@ -86,7 +86,7 @@ pub struct InsertFiles {
     pub upload: Option<FinishUpload>,
 }
 
-/// The result of an insert.
+/// The insert result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inserted {
     /// The records are stored.
@@ -235,7 +235,7 @@ pub enum Writes {
     Bytes,
 }
 
-/// The result of an update.
+/// The update result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Updated {
     /// The record is changed.
@@ -269,9 +269,9 @@ pub enum BindingOutcome {
 pub struct Lease<'a> {
     /// The unique name of the run that claims.
     pub owner: &'a str,
-    /// The time of the claim. Rows with a later due time are not claimed.
+    /// The claim time. Rows with a later due time are not claimed.
     pub now: Timestamp,
-    /// The end of the lease.
+    /// The lease end.
     pub until: Timestamp,
 }
 
@@ -479,7 +479,7 @@ pub struct WriteIntent {
     pub provider: ProviderCode,
     /// The object's key.
     pub key: BlobKey,
-    /// The time of the intent.
+    /// The intent time.
     pub begun_at: Timestamp,
     /// The run that writes the object and renews the intent. `None` for a request, which ends within its
     /// deadline. The intent ends with the server of either.

@@ -187,7 +187,7 @@ impl BatchItem {
     }
 }
 
-/// The result of an upload. `T` is a record, or a batch's list of records.
+/// The upload result. `T` is a record, or a batch's list of records.
 #[derive(Debug, Clone)]
 pub enum Uploaded<T> {
     /// The committed record, or the committed records in the order of the items.

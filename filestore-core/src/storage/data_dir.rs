@@ -225,6 +225,14 @@ fn create_with_parents(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Checks that a directory exists, or that this account can create it. Creates nothing.
+pub(super) fn check_directory(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        _ => check_can_create(&std::path::absolute(path)?),
+    }
+}
+
 /// Checks that this account can write to the directory at an absolute path, or to the nearest directory above
 /// that exists.
 fn check_can_create(path: &Path) -> io::Result<()> {

@@ -21,7 +21,7 @@ use crate::domain::provider::health::ProviderHealth;
 use crate::domain::provider::{Provider, ProviderCode, ProviderConfig};
 use crate::domain::time::clock::Clock;
 
-/// The providers of a store, `LOCAL` first.
+/// A store's providers, `LOCAL` first.
 #[derive(Debug, Clone)]
 pub struct ProviderRegistry {
     providers: Vec<Provider>,
@@ -65,8 +65,8 @@ impl ProviderRegistry {
     /// Registers `LOCAL` and the configured providers, without sending requests.
     ///
     /// Returns `Unusable` if a configuration is wrong. The message names the provider and the problem in one
-    /// line: an unknown scheme, an unknown or missing option, a value of the wrong type, or a code that is
-    /// already used.
+    /// line: an unknown scheme, an unknown or missing option, a value of the wrong type, a code that is
+    /// already used, or a directory that cannot be created. Creates the missing directories of `fs` providers.
     pub fn open(configs: &[ProviderConfig]) -> Result<Self> {
         Self::open_with(configs, &Clock::system())
     }
@@ -86,28 +86,42 @@ impl ProviderRegistry {
         registry.configs = configs.to_vec();
 
         for config in configs {
-            let code = &config.code;
-            if code.is_local() {
-                return Err(cloud::unusable(code, "the code is that of the built-in provider"));
-            }
-            if registry.get(code).is_some() {
-                return Err(cloud::unusable(code, "the code is given to two providers"));
-            }
+            registry.list(config)?;
+            registry.clouds.insert(config.code.clone(), self.cloud_for(config)?);
+        }
+        Ok(registry)
+    }
 
-            if config.location == Location::Local && registry.backend().is_some() {
-                return Err(cloud::unusable(code, "LOCAL has another backend already"));
-            }
+    /// Refuses the configurations that [`open`](Self::open) refuses, and creates nothing.
+    pub(crate) fn check(configs: &[ProviderConfig]) -> Result<()> {
+        let mut registry = Self::local_only();
+        for config in configs {
+            registry.list(config)?;
+            Cloud::check_config(config, &registry.clock)?;
+        }
+        Ok(())
+    }
 
-            registry.clouds.insert(code.clone(), self.cloud_for(config)?);
-            registry.providers.push(Provider {
-                code: code.clone(),
-                name: config.name.clone(),
-                location: config.location,
-                is_active: config.is_active,
-            });
+    /// Adds a provider to the list. Refuses a code that the list has already, and a second backend.
+    fn list(&mut self, config: &ProviderConfig) -> Result<()> {
+        let code = &config.code;
+        if code.is_local() {
+            return Err(cloud::unusable(code, "the code is that of the built-in provider"));
+        }
+        if self.get(code).is_some() {
+            return Err(cloud::unusable(code, "the code is given to two providers"));
+        }
+        if config.location == Location::Local && self.backend().is_some() {
+            return Err(cloud::unusable(code, "LOCAL has another backend already"));
         }
 
-        Ok(registry)
+        self.providers.push(Provider {
+            code: code.clone(),
+            name: config.name.clone(),
+            location: config.location,
+            is_active: config.is_active,
+        });
+        Ok(())
     }
 
     fn cloud_for(&self, config: &ProviderConfig) -> Result<Cloud> {

@@ -59,7 +59,7 @@ pub struct Failure {
     pub call: Call,
     /// Number of the first failing call, starting at 1.
     pub from: u64,
-    /// Number of failing calls.
+    /// Failing call count.
     pub count: u64,
     /// Error code of these calls.
     pub errno: i32,

@@ -10,6 +10,7 @@
 //! table of the reference, and operations are written by hand in `operations/`. The server's tests hold
 //! the operations to its table of routes: a route that is not described here fails them.
 
+mod example;
 mod operation;
 mod operations;
 mod page;

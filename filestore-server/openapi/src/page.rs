@@ -1,10 +1,18 @@
-//! The document as a page: no script, nothing loaded from elsewhere, all of it in one file.
+//! The document as a page: nothing loaded from elsewhere, all of it in one file. Its one script only filters.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use crate::example;
+
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The field that the script shows.
+const FILTER: &str = "<div class=\"filter\" role=\"search\" hidden>\n<label for=\"filter\">Filter</label>\n\
+    <input id=\"filter\" type=\"search\" autocomplete=\"off\" placeholder=\"for example: post files\">\n\
+    <output id=\"found\" for=\"filter\"></output>\n</div>\n";
 
 /// Writes the page that shows a document.
 pub(crate) fn of(document: &Value) -> String {
@@ -15,9 +23,10 @@ pub(crate) fn of(document: &Value) -> String {
          <link rel=\"icon\" href=\"data:,\">\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title} {version}</h1>\n\
          {about}<p><a href=\"openapi.json\">openapi.json</a> \
-         <a class=\"to-contents\" href=\"#contents\">contents</a></p>\n\
-         {operations}<h2 id=\"schemas\">Schemas</h2>\n{schemas}</main>\n\
-         <nav id=\"contents\" aria-label=\"Contents\">\n{contents}</nav>\n</body>\n</html>\n",
+         <a class=\"to-contents\" href=\"#contents\">contents</a></p>\n{FILTER}\
+         {operations}<section>\n<h2 id=\"schemas\">Schemas</h2>\n{schemas}</section>\n</main>\n\
+         <nav id=\"contents\" aria-label=\"Contents\">\n{contents}</nav>\n\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         title = escaped(text(&document["info"]["title"])),
         version = escaped(text(&document["info"]["version"])),
         contents = page.contents(),
@@ -55,7 +64,7 @@ impl<'a> Page<'a> {
     fn contents(&self) -> String {
         let mut out = String::new();
         for (tag, _) in self.tags() {
-            let _ = writeln!(out, "<strong><a href=\"#{tag}\">{tag}</a></strong>\n<ul>");
+            let _ = writeln!(out, "<section>\n<strong><a href=\"#{tag}\">{tag}</a></strong>\n<ul>");
             for (method, path, operation) in self.of_tag(tag) {
                 let id = text(&operation["operationId"]);
                 let _ = writeln!(
@@ -65,7 +74,7 @@ impl<'a> Page<'a> {
                     breakable(path),
                 );
             }
-            out.push_str("</ul>\n");
+            out.push_str("</ul>\n</section>\n");
         }
         out.push_str("<strong><a href=\"#schemas\">Schemas</a></strong>\n");
         out
@@ -74,10 +83,11 @@ impl<'a> Page<'a> {
     fn operations(&self) -> String {
         let mut out = String::new();
         for (tag, description) in self.tags() {
-            let _ = writeln!(out, "<h2 id=\"{tag}\">{tag}</h2>\n{}", prose(description));
+            let _ = writeln!(out, "<section>\n<h2 id=\"{tag}\">{tag}</h2>\n{}", prose(description));
             for entry in self.of_tag(tag) {
                 self.operation(&mut out, entry);
             }
+            out.push_str("</section>\n");
         }
         out
     }
@@ -94,6 +104,7 @@ impl<'a> Page<'a> {
             summary = escaped(text(&operation["summary"])),
             description = prose(text(&operation["description"])),
         );
+        out.push_str(&example::of(self.document, method, path, operation));
 
         if let Some(parameters) = operation["parameters"].as_array() {
             out.push_str("<h4>Parameters</h4>\n<table>\n");
@@ -111,7 +122,7 @@ impl<'a> Page<'a> {
     }
 
     fn parameter(&self, out: &mut String, parameter: &Value) {
-        let parameter = self.resolved(parameter);
+        let parameter = resolved(self.document, parameter);
         let place = format!("{}, {}", text(&parameter["in"]), kind(&parameter["schema"]));
         let is_required = parameter["required"] == true;
         row(out, text(&parameter["name"]), is_required, &place, text(&parameter["description"]));
@@ -135,7 +146,7 @@ impl<'a> Page<'a> {
         let _ = writeln!(out, "{}</summary>\n<table>", statuses.join(", "));
 
         for (status, reply) in refusals {
-            let reply = self.resolved(reply);
+            let reply = resolved(self.document, reply);
             row(out, status, false, PROBLEM, text(&reply["description"]));
         }
         out.push_str("</table></details>\n");
@@ -154,13 +165,13 @@ impl<'a> Page<'a> {
         }
         out
     }
+}
 
-    /// Follows a reference.
-    fn resolved(&self, value: &'a Value) -> &'a Value {
-        let Some(reference) = value["$ref"].as_str() else { return value };
-        let pointer = reference.strip_prefix('#').expect("references stay within the document");
-        self.document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
-    }
+/// Follows a reference.
+pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let Some(reference) = value["$ref"].as_str() else { return value };
+    let pointer = reference.strip_prefix('#').expect("references stay within the document");
+    document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
 }
 
 /// Shows each media type of a body, and its fields where they have no name of their own.
@@ -291,14 +302,14 @@ fn breakable(path: &str) -> String {
     escaped(path).replace('/', "/<wbr>")
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+pub(crate) fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }

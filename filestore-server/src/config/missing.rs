@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use filestore_core::config::BackupPlace;
+use filestore_core::config::{BackupPlace, OptionValue};
 
 use super::Config;
 
@@ -30,6 +30,12 @@ impl Config {
             if let BackupPlace::Directory(path) = &destination.place {
                 let problem = "no such directory: create it or mount its disk, or snapshots fail";
                 missing.unless(path.is_dir(), "backup.destinations.path", path, problem);
+            }
+        }
+        for provider in self.store.providers.iter().filter(|provider| provider.scheme == "fs") {
+            if let Some(root) = provider.options.get("root").map(OptionValue::to_text) {
+                let problem = "no such directory: mount its disk, or a start creates it";
+                missing.unless(Path::new(&root).is_dir(), "providers.options.root", root, problem);
             }
         }
         if let Some(folder) = self.audit_log.as_deref().and_then(Path::parent) {
@@ -107,6 +113,7 @@ mod tests {
             format!(
                 "audit_log = \"{place}/audit.jsonl\"\n\
                  [[backup.destinations]]\nname = \"a\"\npath = \"{place}\"\n\
+                 [[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"{place}\"\n\
                  [variants]\nlauncher = \"{program}\"\n\
                  [[variants.converters]]\ntypes = [\"application/pdf\"]\ncommand = [\"{program}\"]\n\
                  readable = [\"{place}\"]\n"
@@ -114,6 +121,7 @@ mod tests {
         };
         let all = [
             "backup.destinations.path",
+            "providers.options.root",
             "audit_log",
             "variants.converters.command",
             "variants.converters.readable",

@@ -36,7 +36,7 @@ pub struct LastModified {
 }
 
 impl LastModified {
-    /// Combines the time of the change and the current time.
+    /// Combines the change time and the current time.
     pub fn new(at: Timestamp, now: Timestamp) -> Self {
         Self { at, is_over: now.as_secs() > at.as_secs() }
     }

@@ -271,7 +271,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     }
 }
 
-/// The body of a request: hyper's body, the peer of the connection, and whether it was read to its end.
+/// The request body: hyper's body, the peer of the connection, and whether it was read to its end.
 #[derive(Debug)]
 pub struct RequestBody {
     inner: Incoming,

@@ -91,7 +91,7 @@ impl From<Unwanted> for Failure {
     }
 }
 
-/// The kind of failure.
+/// The failure kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Core(ErrorKind),

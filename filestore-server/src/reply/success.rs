@@ -33,18 +33,12 @@ pub(crate) fn json_text(json: Cow<'static, str>) -> Response {
     document::of_text(StatusCode::OK, json)
 }
 
-/// Replies 200 with a page of the service itself. The page can run and load nothing.
-pub(crate) fn page(html: &'static str) -> Response {
+/// Replies 200 with a page of the service itself. The policy says what the page can run and load.
+pub(crate) fn page(html: &'static str, policy: HeaderValue) -> Response {
     let mut response = document::of_text(StatusCode::OK, Bytes::from_static(html.as_bytes()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(
-        CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
-             form-action 'none'; frame-ancestors 'none'",
-        ),
-    );
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
     response
 }
 

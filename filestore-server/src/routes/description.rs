@@ -1,12 +1,16 @@
 //! The description of the API: the OpenAPI document, and the page that shows it.
 //!
 //! Both documents are files in `docs/`. The program in `openapi/` writes them from the wire types and the
-//! table of errors. The page is self-contained and has no script.
+//! table of errors. The page is self-contained, and its policy allows its one script.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use filestore_core::api::PREFIX;
+use http::HeaderValue;
+use sha2::{Digest as _, Sha256};
 use warp::Filter;
 use warp::reply::Response;
 
@@ -46,7 +50,23 @@ fn server(url: &serde_json::Value) -> String {
 }
 
 async fn page(_: Arc<Call>) -> Result<Response, Failure> {
-    Ok(reply::page(PAGE))
+    Ok(reply::page(PAGE, POLICY.clone()))
+}
+
+/// The policy of the page. It names the page's script by its digest, so no other script can run.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let digest = STANDARD.encode(Sha256::digest(script(PAGE)));
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("the policy is ASCII")
+});
+
+/// Returns the text of the page's script.
+fn script(page: &str) -> &str {
+    let (_, script) = page.split_once("<script>").expect("the page has a script");
+    script.split_once("</script>").expect("the script ends").0
 }
 
 #[cfg(test)]
@@ -132,10 +152,39 @@ mod tests {
     }
 
     #[test]
-    fn the_page_loads_nothing_and_runs_nothing() {
+    fn the_page_loads_nothing_and_runs_only_its_script() {
+        let without = PAGE.replacen(script(PAGE), "", 1).replacen("<script></script>", "", 1);
         for forbidden in ["<script", "src=", "@import", "url(", "href=\"http", "<iframe", "onclick"]
         {
-            assert!(!PAGE.contains(forbidden), "{forbidden}");
+            assert!(!without.contains(forbidden), "{forbidden}");
+        }
+        for forbidden in ["innerHTML", "eval", "fetch", "import", "http://", "https://"] {
+            assert!(!script(PAGE).contains(forbidden), "{forbidden}");
+        }
+        let policy = POLICY.to_str().unwrap();
+        assert!(policy.contains("script-src 'sha256-") && !policy.contains("script-src 'unsafe"));
+    }
+
+    #[test]
+    fn every_operation_has_an_example() {
+        let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let id = operation["operationId"].as_str().unwrap();
+                let (_, article) = PAGE.split_once(&format!("<article id=\"{id}\">")).unwrap();
+                let (article, _) = article.split_once("</article>").unwrap();
+                let (_, example) = article.split_once("<pre><code>curl").unwrap();
+                let (example, _) = example.split_once("</code></pre>").unwrap();
+
+                let has_body = ["-F ", "-d "].iter().any(|option| example.contains(option));
+                let is_named = example.contains(&format!("-X {}", method.to_uppercase()));
+                assert!(is_named || method == "get" || (method == "post" && has_body), "{id}");
+                let needs_key = !operation["security"].as_array().unwrap().is_empty();
+                assert_eq!(example.contains("Authorization: Bearer $KEY"), needs_key, "{id}");
+                let start = path.split('{').next().unwrap();
+                assert!(example.contains(&format!("/api/v1</span>{start}")), "{id}: {example}");
+                assert!(!example.contains('{') || example.contains("-d '{"), "{id}: {example}");
+            }
         }
     }
 }

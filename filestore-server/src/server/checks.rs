@@ -16,9 +16,9 @@ const LAST_DAYS: Duration = Duration::from_hours(14 * 24);
 impl Server {
     /// Checks a configuration as [`start`](Self::start) does, without opening the store, binding an address or
     /// asking a provider. Logs a warning for each path and program that does not exist. If the records are in
-    /// PostgreSQL, the check does not know whether keys exist, and warns where a start might refuse. The audit log
-    /// and the data directory are checked by their modes, and not created. A missing root of an `fs` provider is
-    /// created. Blocks for a moment.
+    /// PostgreSQL, the check does not know whether keys exist, and warns where a start might refuse. Does
+    /// not create the audit log, the data directory or the root of an `fs` provider, but checks whether this account
+    /// can. Blocks for a moment.
     pub fn check_config(config: &Config) -> Result<(), StartError> {
         refuse(config)?;
         if let Some(path) = &config.audit_log {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::listen::body::BoxError;
 use crate::listen::{BriefDrain, Held};
 
-/// The body of a reply. A request counts as running until its reply's body is dropped.
+/// The reply body. A request counts as running until its reply's body is dropped.
 pub struct ReplyBody {
     inner: UnsyncBoxBody<Bytes, BoxError>,
     _held: Option<Held>,

@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub snapshot_id: String,
     /// Id of the store in the snapshot.
     pub store_id: String,
-    /// Time of the snapshot, in RFC 3339 (UTC, milliseconds), for example
+    /// Snapshot time, in RFC 3339 (UTC, milliseconds), for example
     /// `2026-11-21T08:15:30.123Z`.
     pub created_at: String,
     /// True if the snapshot is on the disk of the store, with hard links to the same files.
@@ -96,7 +96,7 @@ impl BackupError {
     }
 }
 
-/// The body of POST `/admin/backups/{destination}/create`. Can be absent.
+/// The body for POST `/admin/backups/{destination}/create`. Can be absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -124,7 +124,7 @@ impl CreateBackup {
     }
 }
 
-/// The result of `backup create`.
+/// The `backup create` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -147,7 +147,7 @@ pub struct BackupReport {
     pub error: Option<BackupError>,
 }
 
-/// The body of POST `/admin/backups/{destination}/verify`. Can be absent.
+/// The body for POST `/admin/backups/{destination}/verify`. Can be absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -165,7 +165,7 @@ impl VerifyBackup {
     }
 }
 
-/// The result of `backup verify`.
+/// The `backup verify` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -197,7 +197,7 @@ pub struct BackupVerifyReport {
     pub error: Option<BackupError>,
 }
 
-/// The body of POST `/admin/backups/{destination}/restore`. Names one file, or one organization.
+/// The body for POST `/admin/backups/{destination}/restore`. Names one file, or one organization.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -233,7 +233,7 @@ impl RestoreBackup {
     }
 }
 
-/// The result of `backup restore`.
+/// The `backup restore` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -267,7 +267,7 @@ pub struct BackupRestoreReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RestoredKeys {
-    /// Time of the snapshot, in RFC 3339 (UTC, milliseconds).
+    /// Snapshot time, in RFC 3339 (UTC, milliseconds).
     pub taken_at: String,
     /// True if the restore revoked all of them. If false, they are valid again.
     pub revoked: bool,
@@ -277,7 +277,7 @@ pub struct RestoredKeys {
     pub signing_secrets: Vec<SigningSecretReply>,
 }
 
-/// The body of POST `/admin/backups/{destination}/prune`.
+/// The body for POST `/admin/backups/{destination}/prune`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -294,7 +294,7 @@ impl PruneBackups {
     }
 }
 
-/// The result of `backup prune`.
+/// The `backup prune` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -312,13 +312,13 @@ pub struct BackupPruneReport {
     pub error: Option<BackupError>,
 }
 
-/// The body of POST `/admin/backups/{destination}/forget`.
+/// The body for POST `/admin/backups/{destination}/forget`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ForgetBackups {
-    /// Id of the directory, from a receipt. If absent, forget all directories that no longer exist.
+    /// Directory id, from a receipt. If absent, forget all directories that no longer exist.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_id: Option<String>,
 }
@@ -330,7 +330,7 @@ impl ForgetBackups {
     }
 }
 
-/// The result of `backup forget`.
+/// The `backup forget` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The body of POST `/admin/organizations/{organizationId}/erase`.
+/// The body for POST `/admin/organizations/{organizationId}/erase`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

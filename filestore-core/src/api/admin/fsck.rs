@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The body of POST `/admin/fsck/run`.
+/// The body for POST `/admin/fsck/run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -19,7 +19,7 @@ pub struct FsckRunRequest {
     /// Maximum read rate, in bytes per second. Unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
-    /// Check only the blobs of this provider. All if absent.
+    /// Check only this provider's blobs. All if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_code: Option<String>,
 }
@@ -48,7 +48,7 @@ pub struct FsckFinding {
     pub action: String,
 }
 
-/// The result of a check.
+/// The check result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -73,7 +73,7 @@ pub struct FsckReport {
     pub checked_bytes: u64,
     /// Checked names: blobs, staged files, and files with cached variants.
     pub checked_names: u64,
-    /// Number of findings.
+    /// Finding count.
     pub found: u64,
     /// Findings of each kind.
     pub found_by_kind: BTreeMap<String, u64>,
@@ -123,7 +123,7 @@ pub struct FsckSummary {
     pub checked_files: u64,
     /// Bytes that were read and compared.
     pub checked_bytes: u64,
-    /// Number of findings.
+    /// Finding count.
     pub found: u64,
     /// Repaired or quarantined findings.
     pub repaired: u64,

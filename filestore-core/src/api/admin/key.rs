@@ -10,7 +10,7 @@ pub const ALL_ORGANIZATIONS: &str = "*";
 /// The scopes that a key can have.
 pub const KEY_SCOPES: [&str; 4] = ["read", "write", "delete", "admin"];
 
-/// The body of POST `/admin/keys`.
+/// The body for POST `/admin/keys`.
 ///
 /// ```
 /// use filestore_core::api::CreateKey;
@@ -55,7 +55,7 @@ impl CreateKey {
         self
     }
 
-    /// Sets the lifetime of the key, in seconds.
+    /// Sets the key lifetime, in seconds.
     #[must_use]
     pub fn expires_in_s(mut self, secs: u64) -> Self {
         self.expires_in_s = Some(secs);
@@ -63,7 +63,7 @@ impl CreateKey {
     }
 }
 
-/// The body of POST `/admin/keys/{key_id}/rotate`.
+/// The body for POST `/admin/keys/{key_id}/rotate`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -103,7 +103,7 @@ pub struct KeyReply {
     pub created_at: String,
     /// Expiry time in RFC 3339. Null if the key does not expire.
     pub expires_at: Option<String>,
-    /// Time of the last rotation. Null if the key was never rotated.
+    /// Last rotation time. Null if the key was never rotated.
     pub rotated_at: Option<String>,
     /// Time until which the secret before the last rotation is valid. Null if that secret is refused.
     #[serde(default)]

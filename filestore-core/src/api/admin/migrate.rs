@@ -15,7 +15,7 @@ pub struct MigrateHolding {
     pub provider_code: String,
     /// Status of these files.
     pub status: Status,
-    /// Number of files.
+    /// File count.
     pub files: u64,
     /// Total size, in bytes.
     pub bytes: u64,
@@ -62,7 +62,7 @@ pub struct MigratePlan {
     pub refused: Option<String>,
 }
 
-/// The body of POST `/admin/migrate/run`.
+/// The body for POST `/admin/migrate/run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -71,7 +71,7 @@ pub struct MigrateRunRequest {
     /// Organization number.
     #[serde(rename = "organizationId")]
     pub organization_id: OrganizationNumber,
-    /// Code of the target: the provider of the active binding.
+    /// Target code: the provider of the active binding.
     pub to: String,
     /// Maximum read rate, in bytes per second. Unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -92,7 +92,7 @@ impl MigrateRunRequest {
     }
 }
 
-/// The body of POST `/admin/migrate/verify`.
+/// The body for POST `/admin/migrate/verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -112,7 +112,7 @@ impl MigrateVerifyRequest {
     }
 }
 
-/// The body of POST `/admin/migrate/stop`.
+/// The body for POST `/admin/migrate/stop`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -130,7 +130,7 @@ impl MigrateStopRequest {
     }
 }
 
-/// The result of a migration.
+/// The migration result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -181,7 +181,7 @@ pub struct MigrateStatus {
     pub running: Option<MigrateRunning>,
 }
 
-/// The result of `migrate verify`.
+/// The `migrate verify` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

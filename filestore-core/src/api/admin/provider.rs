@@ -35,7 +35,7 @@ pub struct AdminProvider {
     /// again.
     #[serde(default)]
     pub last_error: Option<String>,
-    /// Time of the last error, in RFC 3339.
+    /// Last error time, in RFC 3339.
     #[serde(default)]
     pub last_error_at: Option<String>,
     /// Work that waits for the provider.
@@ -63,7 +63,7 @@ pub struct ProviderBacklog {
     pub oldest_secs: Option<u64>,
 }
 
-/// The result of `provider check`.
+/// The `provider check` result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -83,7 +83,7 @@ pub struct ProviderCheckReport {
 pub struct ProviderCheckStep {
     /// Step name, for example `write`, `read`, `range` or `presign`.
     pub name: String,
-    /// Result of the step.
+    /// Step result.
     pub outcome: CheckOutcome,
     /// Explanation for people, in one line.
     pub detail: String,

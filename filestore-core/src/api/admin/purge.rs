@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::WorkFailure;
 use crate::api::vocabulary::DryRun;
 
-/// The body of POST `/admin/purge/run`.
+/// The body for POST `/admin/purge/run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -44,7 +44,7 @@ impl PurgeRunRequest {
     }
 }
 
-/// The result of a purge run.
+/// The purge run result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

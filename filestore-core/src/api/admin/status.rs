@@ -50,7 +50,7 @@ pub struct StatusReply {
 pub struct StatusStore {
     /// Store id.
     pub id: String,
-    /// Version of the service, for example `0.2.0`.
+    /// Service version, for example `0.2.0`.
     pub version: String,
     /// Time at which the store was opened, in RFC 3339 (UTC, milliseconds).
     pub opened_at: String,
@@ -82,7 +82,7 @@ pub struct StatusDisk {
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusUnfinished {
-    /// Number of files.
+    /// File count.
     pub files: u64,
     /// Bytes of these files so far.
     pub bytes: u64,
@@ -137,7 +137,7 @@ pub struct StatusPurge {
 pub struct StatusMigration {
     /// Organization id.
     pub organization_id: String,
-    /// Progress of the migration.
+    /// Migration progress.
     #[serde(flatten)]
     pub running: MigrateRunning,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::WorkFailure;
 use crate::api::id::OrganizationNumber;
 
-/// The result of a sync run.
+/// The sync run result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ pub struct SyncReport {
     pub failures: Vec<WorkFailure>,
 }
 
-/// The body of POST `/admin/sync/enqueue` and `/admin/sync/retry`.
+/// The body for POST `/admin/sync/enqueue` and `/admin/sync/retry`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

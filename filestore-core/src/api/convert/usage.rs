@@ -33,7 +33,7 @@ impl From<Stored> for UsageAt {
 }
 
 impl OrganizationsReply {
-    /// Creates a page from organizations and the cursor of the next page, with the quotas of
+    /// Creates a page from organizations and the cursor for the next page, with the quotas of
     /// `config`.
     pub fn of(
         organizations: Vec<KnownOrganization>,
@@ -63,7 +63,7 @@ impl From<Binding> for OrganizationBinding {
 }
 
 impl SubSystemsReply {
-    /// Creates a page from sub-systems and the cursor of the next page.
+    /// Creates a page from sub-systems and the cursor for the next page.
     pub fn of(sub_systems: Vec<SubSystemUsage>, next_cursor: Option<String>) -> Self {
         let items = sub_systems.into_iter().map(|one| SubSystemReply {
             sub_system: one.sub_system.to_string(),

@@ -35,7 +35,7 @@ impl KeyScope {
     /// Every scope, in display order.
     pub const ALL: &[Self] = &[Self::Read, Self::Write, Self::Delete, Self::Admin];
 
-    /// Returns the name of the scope, for example `read`.
+    /// Returns the scope name, for example `read`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -118,7 +118,7 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     /// Expiry time. `None` if the key does not expire.
     pub expires_at: Option<Timestamp>,
-    /// Time of the last rotation.
+    /// Last rotation time.
     pub rotated_at: Option<Timestamp>,
     /// Time until which the secret before the last rotation is valid. `None` if that secret is refused.
     pub old_valid_until: Option<Timestamp>,

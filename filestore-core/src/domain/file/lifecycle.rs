@@ -24,7 +24,7 @@
 use super::status::{Location, PurgeStatus, Status, SyncStatus};
 use crate::domain::error::{Error, ErrorKind};
 
-/// The state of a file: status, sync status, purge status and location. Only valid combinations
+/// The file state: status, sync status, purge status and location. Only valid combinations
 /// exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileState {

@@ -133,9 +133,9 @@ impl ListFilter {
 /// The position between two files, where one page ends and the next begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPosition {
-    /// Name of the file before the position, in listings by name.
+    /// File name before the position, in listings by name.
     pub name: Option<String>,
-    /// Id of the file before the position.
+    /// File id before the position.
     pub file_id: FileId,
 }
 

@@ -38,7 +38,7 @@ pub struct FileRecord {
     pub version: u64,
     /// Upload time.
     pub created_at: Timestamp,
-    /// Time of the last change.
+    /// Last change time.
     pub updated_at: Timestamp,
     /// Expiry time for a TEMP file. `None` for other files.
     pub expires_at: Option<Timestamp>,

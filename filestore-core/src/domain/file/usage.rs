@@ -24,7 +24,7 @@ pub struct Usage {
 /// Number and size of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// Number of files.
+    /// File count.
     pub files: u64,
     /// Total size, in bytes.
     pub bytes: u64,

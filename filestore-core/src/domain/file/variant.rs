@@ -7,7 +7,7 @@ use crate::domain::error::{Error, Result};
 /// Sizes of variants: the square's side, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
 
-/// The size of a variant in pixels: one of [`VARIANT_SIZES`], for example
+/// The variant size in pixels: one of [`VARIANT_SIZES`], for example
 /// `VariantSize::try_from(400)?`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VariantSize(u32);

@@ -43,8 +43,27 @@ impl Binding {
         }
     }
 
+    /// Changes the active binding, or ends it.
+    pub(crate) fn change(&mut self, change: &BindingChange, now: Timestamp) {
+        self.apply(change);
+        if change.is_active == Some(false) {
+            self.is_active = false;
+            self.effective_to = Some(now);
+        }
+    }
+
+    /// Resumes the ended binding with `change`. Returns false if its provider is then none of the active ones.
+    pub(crate) fn resume(&mut self, change: &BindingChange, active: &[ProviderCode]) -> bool {
+        self.apply(change);
+        self.is_active = active.contains(&self.provider);
+        if self.is_active {
+            self.effective_to = None;
+        }
+        self.is_active
+    }
+
     /// Applies the name, provider and sync flag of `change`.
-    pub(crate) fn apply(&mut self, change: &BindingChange) {
+    fn apply(&mut self, change: &BindingChange) {
         if let Some(name) = &change.organization_name {
             self.organization_name.clone_from(name);
         }

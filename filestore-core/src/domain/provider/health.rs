@@ -56,7 +56,7 @@ pub enum BreakerState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderFault {
-    /// Time of the failure.
+    /// Failure time.
     pub at: Timestamp,
     /// Error text of the provider or the connection.
     pub text: String,

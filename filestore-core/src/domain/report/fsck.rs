@@ -29,7 +29,7 @@ pub enum FsckMode {
     Repair,
 }
 
-/// Start of a check.
+/// Check start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FsckStart {
     /// Continues an unfinished check of the same kind, if there is one.
@@ -50,7 +50,7 @@ pub struct FsckOptions {
     pub depth: FsckDepth,
     /// Mode of the check: report, or repair the store.
     pub mode: FsckMode,
-    /// Start of the check.
+    /// Check start.
     pub start: FsckStart,
     /// Maximum read rate, in bytes per second. `None` means no limit.
     pub bytes_per_second: Option<u64>,
@@ -209,7 +209,7 @@ impl Finding {
     }
 }
 
-/// The result of a check, also of a stopped check.
+/// The check result, also of a stopped check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsckReport {
@@ -229,7 +229,7 @@ pub struct FsckReport {
     pub checked_bytes: u64,
     /// Checked names: blobs, staged files, cached variants.
     pub checked_names: u64,
-    /// Number of findings.
+    /// Finding count.
     pub found: u64,
     /// Number of findings of each kind.
     pub found_by_kind: BTreeMap<FindingKind, u64>,

@@ -38,7 +38,7 @@ impl WorkFailure {
 pub struct Schema {
     /// Name of the database engine: `SQLite` or `PostgreSQL`.
     pub engine: &'static str,
-    /// Version of the schema, which each engine counts on its own.
+    /// Schema version, which each engine counts on its own.
     pub version: usize,
 }
 
@@ -162,7 +162,7 @@ pub struct MigrateHolding {
     pub provider: ProviderCode,
     /// Status of the files.
     pub status: Status,
-    /// Number of files.
+    /// File count.
     pub files: u64,
     /// Total size, in bytes.
     pub bytes: u64,

@@ -84,7 +84,7 @@ impl DiskSpace {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unfinished {
-    /// Number of files.
+    /// File count.
     pub files: u64,
     /// Bytes of these files so far.
     pub bytes: u64,

@@ -57,7 +57,7 @@ pub enum DeletedBy {
 }
 
 impl DeletedBy {
-    /// Returns the name of the kind.
+    /// Returns the kind name.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Key { .. } => "key",

@@ -46,7 +46,7 @@ impl CheckName {
     }
 }
 
-/// The state of a check.
+/// The check state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckRun {
     /// The check.
@@ -65,15 +65,15 @@ pub struct CheckRun {
     pub part: String,
     /// The position within that part.
     pub cursor: String,
-    /// The number of checked records.
+    /// Checked record count.
     pub files: u64,
     /// The number of bytes read.
     pub bytes: u64,
-    /// The number of checked names.
+    /// Checked name count.
     pub names: u64,
-    /// The number of findings.
+    /// Finding count.
     pub found: u64,
-    /// The number of repaired findings.
+    /// Repaired finding count.
     pub repaired: u64,
     /// The skipped holders, with the reason.
     pub postponed: Vec<(ProviderCode, String)>,

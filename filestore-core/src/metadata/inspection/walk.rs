@@ -68,7 +68,7 @@ pub enum PurgeClaimed {
 pub struct NamedBlob {
     /// The file.
     pub file_id: FileId,
-    /// The holder of the blob.
+    /// The blob holder.
     pub holder: ProviderCode,
     /// The blob's key.
     pub key: BlobKey,

@@ -47,7 +47,7 @@ use crate::tasks;
 /// The maximum number of attempts before `Conflict`. An attempt that lost to a worker is repeated.
 const DECISIONS: usize = 8;
 
-/// The result of a change. The file can have had the requested state before.
+/// The change result. The file can have had the requested state before.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Changed {

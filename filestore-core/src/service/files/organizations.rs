@@ -44,7 +44,7 @@ impl PageRequest {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// The items, in the order of the list.
+    /// The items, in the list order.
     pub items: Vec<T>,
     /// The cursor for the next page. `None` on the last page.
     pub next_cursor: Option<String>,

@@ -23,7 +23,7 @@ use crate::storage::{BlobRead, ByteStream, LocalBlob};
 /// The maximum number of attempts before `Conflict`. A read starts over if its record changed.
 const READS: usize = 4;
 
-/// The bytes of a record, ready to be read; from [`ServedFiles::open`](crate::ServedFiles::open).
+/// A record's bytes, ready to be read; from [`ServedFiles::open`](crate::ServedFiles::open).
 pub enum Opened {
     /// A range of at most 256 KiB, already in memory.
     Small(Bytes),

@@ -13,9 +13,9 @@ use crate::variant::convert;
 
 impl FileStoreBuilder {
     /// Checks the configuration as [`open`](Self::open) does, without touching the data directory, the
-    /// database or a provider. Exception: creates a missing root of an `fs` provider. `Unusable` for a value out
-    /// of range, for settings that cannot work together, and for settings that need a feature that this build
-    /// does not have, for example `postgres`.
+    /// database or a provider, and without creating a directory. `Unusable` for a value out of range, for settings
+    /// that cannot work together, for a root of an `fs` provider that cannot be created, and for settings that
+    /// need a feature that this build does not have, for example `postgres`.
     ///
     /// ```
     /// use filestore_core::FileStore;
@@ -31,14 +31,14 @@ impl FileStoreBuilder {
     /// ```
     pub fn check(&self) -> Result<()> {
         self.config.check_settings()?;
-        ProviderRegistry::open(&self.config.providers)?;
+        ProviderRegistry::check(&self.config.providers)?;
         convert::check(&self.config.variants)?;
         external_database::check(&self.config)
     }
 
     /// Tests whether the store has API keys, also while a server uses the store. Returns `None` if the
-    /// records are in PostgreSQL. A store that does not exist has no keys. Creates nothing, except
-    /// SQLite's index of the write-ahead log. Blocks for a moment.
+    /// records are in PostgreSQL. A store that does not exist has no keys. Creates no file, except that
+    /// SQLite creates the index of a write-ahead log without an index. Blocks for a moment.
     ///
     /// `Unusable` for a database that another program or a newer version wrote, `Internal` if the data
     /// directory cannot be read.
@@ -64,6 +64,7 @@ mod tests {
     use crate::domain::config::MetadataPlace;
     use crate::domain::config::{ConverterConfig, PostgresConfig, StoreConfig};
     use crate::domain::error::ErrorKind;
+    use crate::domain::provider::ProviderConfig;
     use crate::service::FileStore;
 
     #[tokio::test]
@@ -88,6 +89,46 @@ mod tests {
         drop(store);
         assert_eq!(builder.has_keys().unwrap(), Some(true), "also a revoked one");
         builder.open().await.unwrap().close().await;
+    }
+
+    #[tokio::test]
+    async fn looking_for_keys_creates_nothing_beside_a_closed_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a%b?c#d");
+        let builder = FileStore::builder(&path);
+        builder.clone().open().await.unwrap().close().await;
+        let names = || {
+            let entries = std::fs::read_dir(&path).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = names();
+        assert_eq!(builder.has_keys().unwrap(), Some(false));
+        assert_eq!(names(), before);
+    }
+
+    #[tokio::test]
+    async fn a_check_of_an_fs_provider_creates_nothing_and_refuses_what_opening_refuses() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        let builder = |root: &str| {
+            let config = ProviderConfig::new("disk".parse().unwrap(), "fs");
+            let root = dir.path().join(root).display().to_string();
+            let config = config.with_option("root", root);
+            FileStore::builder(dir.path().join("data")).provider(config)
+        };
+        builder("disk/files").check().unwrap();
+        assert!(!dir.path().join("disk").exists());
+
+        for root in ["file", "file/below"] {
+            let checked = builder(root).check().unwrap_err();
+            let opened = builder(root).open().await.unwrap_err();
+            assert_eq!(checked.kind(), ErrorKind::Unusable);
+            assert!(checked.message().contains("not a directory"), "{checked}");
+            assert_eq!(checked.message(), opened.message());
+        }
+        assert!(!dir.path().join("data").exists());
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl UploadClaims {
     }
 }
 
-/// The claims of a replacement: the file, and the conditions for replacing its bytes.
+/// A replacement's claims: the file, and the conditions for replacing its bytes.
 ///
 /// ```
 /// use filestore_core::uploads::ReplacementClaims;

@@ -11,7 +11,7 @@ use crate::domain::id::Sha256;
 /// The size of one read.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// The result of a copy.
+/// The copy result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copying {
     /// The number of bytes read.

@@ -94,9 +94,9 @@ struct End {
 /// A content that a snapshot names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The digest of the content.
+    /// The content digest.
     pub sha256: Sha256,
-    /// The size of the content, in bytes.
+    /// The content size, in bytes.
     pub size_bytes: u64,
     /// Where the content is.
     pub kind: EntryKind,

@@ -167,6 +167,11 @@ impl Cloud {
         opening::open::open(config, clock)
     }
 
+    /// Refuses the configurations that [`open`](Self::open) refuses, and creates nothing.
+    pub(super) fn check_config(config: &ProviderConfig, clock: &Clock) -> Result<()> {
+        opening::open::check(config, clock)
+    }
+
     /// Returns the provider's code.
     pub fn code(&self) -> &ProviderCode {
         &self.inner.code

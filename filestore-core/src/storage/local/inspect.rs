@@ -50,7 +50,7 @@ pub struct BlobDigest {
     bytes: u64,
 }
 
-/// The state of a blob after a step.
+/// The blob state after a step.
 #[derive(Debug)]
 pub enum DigestStep {
     /// This many more bytes were read, and more follow.

@@ -31,7 +31,7 @@ use crate::worker::copying::pair::PAGE;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CopiedRecords {
-    /// The number of files.
+    /// File count.
     pub files: u64,
     /// The number of rows in all tables, including files.
     pub rows: u64,
@@ -45,7 +45,7 @@ pub struct CopiedRecords {
 ///
 /// The schema must be new, or contain an unfinished copy of these records. The schema can also contain just
 /// a store's id, without files, bindings, keys and other settings. A server that was started too early
-/// leaves such a schema. Records of a directory are copied only once. The directory is locked during the
+/// leaves such a schema. A directory's records are copied only once. The directory is locked during the
 /// copy, so no other process can use it.
 ///
 /// Returns [`ErrorKind::Unusable`] if there are no records to copy, or if the schema is in use.

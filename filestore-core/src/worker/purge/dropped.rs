@@ -2,19 +2,15 @@
 //!
 //! If there are several servers, each claims its own blobs with a lease. A single server needs no claims.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use futures_util::FutureExt;
-use futures_util::stream::{FuturesUnordered, StreamExt};
-
 use super::PurgeRun;
 use super::files::LaneReport;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::{Claims, DueBlob, Lease};
+use crate::metadata::{Claims, DueBlob};
 use crate::service::opening::unflushed;
 use crate::tasks::step::{Step, reached};
-use crate::worker::running::lane::{self, Admission, LEASE, while_renewing};
+use crate::worker::running::claimed::{Batches, LaneClaims};
+use crate::worker::running::lane::{self, Admission, while_renewing};
 
 /// The number of local blobs in one list, which are removed with one sync of each directory.
 const LOCAL_BLOBS: usize = 200;
@@ -29,48 +25,27 @@ const AT_ONCE: usize = 16;
 pub(super) struct DroppedLane<'a> {
     run: &'a PurgeRun<'a>,
     holder: &'a ProviderCode,
-    owner: String,
-    /// True once the owner may have claims in the database.
-    has_claimed: AtomicBool,
+    claims: LaneClaims,
 }
 
 impl<'a> DroppedLane<'a> {
     pub(super) fn new(run: &'a PurgeRun<'a>, holder: &'a ProviderCode) -> Self {
-        let owner = run.store.inner().metadata.run_name();
-        Self { run, holder, owner, has_claimed: AtomicBool::new(false) }
+        Self { run, holder, claims: LaneClaims::new(run.store, Claims::Dropped, holder) }
     }
 
     /// Removes the due blobs of the holder, at most `budget`.
     pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
         let mut report = LaneReport::new(self.run);
-        let outcome = while_renewing(self.remove_due(budget, &mut report), || self.renew()).await;
-        if !self.has_claimed.load(Ordering::Relaxed) {
-            return outcome.map(|()| report);
-        }
-
-        let released =
-            self.run.store.inner().metadata.release_claims(Claims::Dropped, &self.owner).await;
-        outcome.and(released)?;
+        let removing = self.remove_due(budget, &mut report);
+        let outcome = while_renewing(removing, || self.claims.renew()).await;
+        self.claims.release(outcome).await?;
         Ok(report)
     }
 
-    async fn renew(&self) {
-        let inner = self.run.store.inner();
-        let now = inner.now();
-        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        if let Err(error) = inner.metadata.renew_claims(Claims::Dropped, lease).await {
-            tracing::warn!(holder = %self.holder, error = %error.chain(), "a removal could not renew its leases");
-        }
-    }
-
     async fn claim(&self, limit: usize) -> Result<Vec<DueBlob>> {
-        let inner = self.run.store.inner();
-        let now = inner.now();
-        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        let due = inner.metadata.claim_blobs(lease, self.holder, limit).await;
-        if !matches!(&due, Ok(none) if none.is_empty()) {
-            self.has_claimed.store(true, Ordering::Relaxed);
-        }
+        let metadata = &self.run.store.inner().metadata;
+        let due = metadata.claim_blobs(self.claims.lease(), self.holder, limit).await;
+        self.claims.note(&due);
         due
     }
 
@@ -101,20 +76,10 @@ impl<'a> DroppedLane<'a> {
 
     async fn remove(&self, due: &[DueBlob], report: &mut LaneReport) -> Result<()> {
         let (batch, at_once) = if self.holder.is_local() { (LOCAL_BLOBS, 1) } else { (1, AT_ONCE) };
-        let mut waiting = due.chunks(batch);
-        let mut removing = FuturesUnordered::new();
-
+        let mut batches = Batches::new(due, batch, at_once);
         loop {
-            while removing.len() < at_once
-                && let Some(blobs) = waiting.next()
-            {
-                removing.push(self.remove_some(blobs));
-            }
-
-            let Some(mut removed) = removing.next().await else { return Ok(()) };
-            while let Some(Some(more)) = removing.next().now_or_never() {
-                removed.extend(more);
-            }
+            batches.begin(|blobs| self.remove_some(blobs));
+            let Some(removed) = batches.next().await else { return Ok(()) };
             self.settle(removed, report).await?;
         }
     }

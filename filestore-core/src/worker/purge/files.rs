@@ -12,11 +12,7 @@
 //! provider, that provider's lane removes them, and the record waits.
 
 use std::iter;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-use futures_util::FutureExt;
-use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::{PurgeRun, due_files};
 use crate::domain::error::{Error, Result};
@@ -26,8 +22,9 @@ use crate::domain::report::PurgeReport;
 use crate::domain::report::receipt::{Content, RemovedBlob};
 use crate::metadata::{Claims, Lease, PurgeClaim, Purged};
 use crate::tasks::step::{Step, reached};
+use crate::worker::running::claimed::{Batches, LaneClaims};
 use crate::worker::running::failures::Failures;
-use crate::worker::running::lane::{self, Admission, LEASE, while_renewing};
+use crate::worker::running::lane::{self, Admission, while_renewing};
 
 /// The number of local files in one claim, which are removed with one sync of each directory.
 pub(super) const LOCAL_CLAIMS: usize = 200;
@@ -45,9 +42,7 @@ const AWAIT: Duration = Duration::from_mins(5);
 pub(super) struct FileLane<'a> {
     run: &'a PurgeRun<'a>,
     holder: &'a ProviderCode,
-    owner: String,
-    /// True once the owner may have claims in the database.
-    has_claimed: AtomicBool,
+    claims: LaneClaims,
 }
 
 /// The report of a lane.
@@ -91,33 +86,17 @@ impl LaneReport {
 
 impl<'a> FileLane<'a> {
     pub(super) fn new(run: &'a PurgeRun<'a>, holder: &'a ProviderCode) -> Self {
-        let owner = run.store.inner().metadata.run_name();
-        Self { run, holder, owner, has_claimed: AtomicBool::new(false) }
+        Self { run, holder, claims: LaneClaims::new(run.store, Claims::Purges, holder) }
     }
 
     /// Purges the due files of the holder, at most `budget`.
     pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
         let mut report = LaneReport::new(self.run);
         let _working = self.run.store.inner().background.purging.begin();
-        let outcome = while_renewing(self.purge(budget, &mut report), || self.renew()).await;
-        if !self.has_claimed.load(Ordering::Relaxed) {
-            return outcome.map(|()| report);
-        }
-
-        // What was claimed and not touched; after an error, also what was not finished.
-        let released =
-            self.run.store.inner().metadata.release_claims(Claims::Purges, &self.owner).await;
-        outcome.and(released)?;
+        let purging = self.purge(budget, &mut report);
+        let outcome = while_renewing(purging, || self.claims.renew()).await;
+        self.claims.release(outcome).await?;
         Ok(report)
-    }
-
-    async fn renew(&self) {
-        let inner = self.run.store.inner();
-        let now = inner.now();
-        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        if let Err(error) = inner.metadata.renew_claims(Claims::Purges, lease).await {
-            tracing::warn!(holder = %self.holder, error = %error.chain(), "a purge could not renew its leases");
-        }
     }
 
     async fn purge(&self, budget: usize, report: &mut LaneReport) -> Result<()> {
@@ -144,14 +123,11 @@ impl<'a> FileLane<'a> {
     }
 
     pub(super) async fn claim(&self, limit: usize) -> Result<Vec<PurgeClaim>> {
-        let inner = self.run.store.inner();
-        let now = inner.now();
-        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        let due = due_files(self.run.store, self.run.options, now);
-        let claims = inner.metadata.claim_purges(lease, self.holder, due, limit).await;
-        if !matches!(&claims, Ok(none) if none.is_empty()) {
-            self.has_claimed.store(true, Ordering::Relaxed);
-        }
+        let lease = self.claims.lease();
+        let due = due_files(self.run.store, self.run.options, lease.now);
+        let metadata = &self.run.store.inner().metadata;
+        let claims = metadata.claim_purges(lease, self.holder, due, limit).await;
+        self.claims.note(&claims);
         let claims = claims?;
         reached(Step::PurgeClaimed);
         Ok(claims)
@@ -163,20 +139,10 @@ impl<'a> FileLane<'a> {
         // The disk syncs a directory once for all files that go from it.
         let (batch, at_once) =
             if self.holder.is_local() { (LOCAL_CLAIMS, 1) } else { (1, AT_ONCE) };
-        let mut waiting = claims.chunks(batch);
-        let mut removing = FuturesUnordered::new();
-
+        let mut batches = Batches::new(claims, batch, at_once);
         loop {
-            while removing.len() < at_once
-                && let Some(claims) = waiting.next()
-            {
-                removing.push(self.remove_bytes(claims));
-            }
-
-            let Some(mut removed) = removing.next().await else { return Ok(()) };
-            while let Some(Some(more)) = removing.next().now_or_never() {
-                removed.extend(more);
-            }
+            batches.begin(|claims| self.remove_bytes(claims));
+            let Some(removed) = batches.next().await else { return Ok(()) };
             self.settle(removed, report).await?;
         }
     }
@@ -258,7 +224,7 @@ impl<'a> FileLane<'a> {
                 }
                 Outcome::Elsewhere => {
                     let now = self.run.store.inner().now();
-                    let lease = Lease { owner: &self.owner, now, until: now.plus(AWAIT) };
+                    let lease = Lease { owner: self.claims.owner(), now, until: now.plus(AWAIT) };
                     metadata.await_dropped(lease, &claim.record).await?;
                     report.awaiting += 1;
                 }
@@ -269,7 +235,8 @@ impl<'a> FileLane<'a> {
 
         if !absent.is_empty() {
             let now = self.run.store.inner().now();
-            report.report.purged += metadata.finish_purges(&self.owner, &absent, now).await?;
+            report.report.purged +=
+                metadata.finish_purges(self.claims.owner(), &absent, now).await?;
             reached(Step::PurgeFinished);
             self.run.progress.advance(absent.len() as u64);
         }
@@ -287,7 +254,7 @@ impl<'a> FileLane<'a> {
         report.failures.note(id, error);
 
         let retry_at = self.run.retry_at(self.holder, claim.attempts);
-        self.run.store.inner().metadata.postpone_purge(&self.owner, id, retry_at).await
+        self.run.store.inner().metadata.postpone_purge(self.claims.owner(), id, retry_at).await
     }
 }
 

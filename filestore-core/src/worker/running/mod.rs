@@ -3,5 +3,6 @@
 pub(super) mod runner;
 pub(super) mod run;
 pub(super) mod lane;
+pub(super) mod claimed;
 pub(crate) mod progress;
 pub(super) mod failures;

@@ -12,10 +12,11 @@ use crate::FileStore;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::OrganizationId;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::{AfterFailure, Claims, Lease, SyncClaim};
+use crate::metadata::{AfterFailure, Claims, SyncClaim};
 use crate::service::providers::relocate::Moved;
 use crate::service::work::wake::Listener;
 use crate::tasks::step::{Step, reached};
+use crate::worker::running::claimed::LaneClaims;
 use crate::worker::running::failures::{Audience, Failures};
 use crate::worker::running::lane::{self, Admission, LEASE};
 use crate::worker::running::progress::Progress;
@@ -23,16 +24,14 @@ use crate::worker::running::progress::Progress;
 /// The interval between two searches for new files while copies are running.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// A running lane, with the claims of one owner.
+/// A running lane.
 pub(super) struct SyncLane {
     store: FileStore,
-    owner: String,
+    claims: LaneClaims,
     target: ProviderCode,
     progress: Arc<dyn Progress>,
     /// Claims whose copies have not started.
     claimed: VecDeque<SyncClaim>,
-    /// True once the owner may have claims in the database.
-    has_claimed: bool,
     copies: JoinSet<Copied>,
     wanted: Listener,
     renew_at: Instant,
@@ -62,14 +61,13 @@ impl SyncLane {
     ) -> Self {
         let wanted = store.inner().background.sync_wanted.listen();
         let failures = Failures::of(audience);
-        let owner = store.inner().metadata.run_name();
+        let claims = LaneClaims::new(&store, Claims::Syncs, &target);
         Self {
             store,
-            owner,
+            claims,
             target,
             progress,
             claimed: VecDeque::new(),
-            has_claimed: false,
             copies: JoinSet::new(),
             wanted,
             renew_at: Instant::now() + LEASE / 3,
@@ -85,13 +83,7 @@ impl SyncLane {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LaneReport> {
         let outcome = self.copy_all(budget, stop).await;
-        if !self.has_claimed {
-            return outcome.map(|()| self.report);
-        }
-
-        // What was claimed and not begun; after an error, also what was not finished.
-        let released = self.store.inner().metadata.release_claims(Claims::Syncs, &self.owner).await;
-        outcome.and(released)?;
+        self.claims.release(outcome).await?;
         Ok(self.report)
     }
 
@@ -143,15 +135,14 @@ impl SyncLane {
     }
 
     async fn claim(&mut self, limit: usize) -> Result<()> {
-        let now = self.store.inner().now();
-        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        let lease = self.claims.lease();
         let metadata = &self.store.inner().metadata;
         let targets = std::slice::from_ref(&self.target);
         let unreadable = lane::unreadable(&self.store);
 
         let claims =
             metadata.claim_syncs(lease, targets, &unreadable, self.last.as_ref(), limit).await;
-        self.has_claimed |= !matches!(&claims, Ok(none) if none.is_empty());
+        self.claims.note(&claims);
         let claims = claims?;
         reached(Step::SyncClaimed);
         if let Some(claim) = claims.last() {
@@ -171,16 +162,10 @@ impl SyncLane {
         });
     }
 
-    /// Renews leases and write intents. After a failure, the next renewal tries again, a third of a lease
-    /// later.
+    /// Renews the claims. After a failure, the next renewal tries again, a third of a lease later.
     async fn renew(&mut self) {
         self.renew_at = Instant::now() + LEASE / 3;
-        let inner = self.store.inner();
-        let now = inner.now();
-        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        if let Err(error) = inner.metadata.renew_claims(Claims::Syncs, lease).await {
-            tracing::warn!(target = %self.target, error = %error.chain(), "a sync could not renew its leases");
-        }
+        self.claims.renew().await;
     }
 
     async fn end(&mut self, copied: Result<Copied, JoinError>) -> Result<()> {
@@ -231,6 +216,6 @@ impl SyncLane {
         );
         self.report.failures.note(record.file_id, error);
         let metadata = &self.store.inner().metadata;
-        metadata.fail_sync(&self.owner, record.file_id, next, error.message()).await
+        metadata.fail_sync(self.claims.owner(), record.file_id, next, error.message()).await
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::variant::CacheReport;
 
 impl api::StatusReply {
-    /// Converts the state of a store, with the size of its variant cache.
+    /// Converts the store state, with the size of its variant cache.
     pub fn of(overview: &Overview, variants: CacheReport) -> Self {
         let providers = overview.providers.iter();
         let migrations = overview.migrations.iter().cloned();

@@ -132,11 +132,7 @@ impl Bindings for PostgresMetadata {
                 Box::pin(async move {
                     lock(sql, *organization).await?;
                     if let Some(mut binding) = active(sql, *organization).await? {
-                        binding.apply(change);
-                        if change.is_active == Some(false) {
-                            binding.is_active = false;
-                            binding.effective_to = Some(*now);
-                        }
+                        binding.change(change, *now);
                         return update(sql, binding).await;
                     }
 
@@ -148,13 +144,9 @@ impl Bindings for PostgresMetadata {
                         return Ok(BindingOutcome::NoneActive);
                     };
 
-                    binding.apply(change);
-                    if !providers.contains(&binding.provider) {
+                    if !binding.resume(change, providers) {
                         return Ok(BindingOutcome::ProviderInactive(binding.provider));
                     }
-
-                    binding.is_active = true;
-                    binding.effective_to = None;
                     update(sql, binding).await
                 })
             })

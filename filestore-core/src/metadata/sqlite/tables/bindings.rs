@@ -120,11 +120,7 @@ impl Bindings for SqliteMetadata {
         self.writer
             .run("changing a binding", move |tx| {
                 if let Some(mut binding) = active(tx.sql, organization)? {
-                    binding.apply(&change);
-                    if change.is_active == Some(false) {
-                        binding.is_active = false;
-                        binding.effective_to = Some(now);
-                    }
+                    binding.change(&change, now);
                     return update(tx, binding);
                 }
 
@@ -136,13 +132,9 @@ impl Bindings for SqliteMetadata {
                     return Ok(BindingOutcome::NoneActive);
                 };
 
-                binding.apply(&change);
-                if !providers.contains(&binding.provider) {
+                if !binding.resume(&change, &providers) {
                     return Ok(BindingOutcome::ProviderInactive(binding.provider));
                 }
-
-                binding.is_active = true;
-                binding.effective_to = None;
                 update(tx, binding)
             })
             .await

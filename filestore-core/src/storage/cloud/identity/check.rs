@@ -29,7 +29,7 @@ const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 const DISPOSITION: &str =
     "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
 
-/// The result of a check.
+/// The check result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderCheck {

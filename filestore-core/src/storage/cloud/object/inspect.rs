@@ -81,7 +81,7 @@ impl Cloud {
         Ok(Listing { cloud: self.clone(), lister: Some(lister) })
     }
 
-    /// Begins to list the objects of an organization.
+    /// Begins to list an organization's objects.
     pub async fn list_below(&self, organization: &str) -> Result<Listing> {
         let _admission = self.inner.breakers.admit(Direction::Read)?;
         let (operator, below) = (self.inner.operator.clone(), format!("{organization}/"));

@@ -1,6 +1,6 @@
 //! Opens a provider: checks the options by name, and turns the configuration into a layered operator.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -33,6 +33,7 @@ use crate::storage::cloud::signing::presign::Presigner;
 use crate::storage::cloud::upload::s3_uploads::S3Uploads;
 use crate::storage::cloud::upload::uploads::Uploads;
 use crate::storage::cloud::{Cloud, Inner, Scheme};
+use crate::storage::data_dir::check_directory;
 
 /// Every scheme, with true if this build supports it.
 const SCHEMES: [(&str, bool); 5] = [
@@ -48,19 +49,7 @@ const LONGEST_REQUEST: Duration = Duration::from_hours(1);
 
 /// Opens the provider with this configuration. Sends no request.
 pub(in crate::storage::cloud) fn open(config: &ProviderConfig, clock: &Clock) -> Result<Cloud> {
-    let options =
-        config.options.iter().map(|(name, value)| (name.clone(), value.to_text())).collect();
-    let opening = Opening {
-        config,
-        faults: Arc::new(Faults::new(config)),
-        breakers: Arc::new(Breakers::new(config.code.clone(), clock)),
-        options,
-        clock: clock.clone(),
-    };
-    if config.concurrency == 0 {
-        return Err(unusable(&config.code, "concurrency must be at least 1"));
-    }
-
+    let opening = Opening::new(config, clock)?;
     match config.scheme.as_str() {
         #[cfg(feature = "s3")]
         "s3" => opening.s3(),
@@ -72,6 +61,15 @@ pub(in crate::storage::cloud) fn open(config: &ProviderConfig, clock: &Clock) ->
         "memory" => opening.memory(),
         _ => Err(unknown_scheme(config)),
     }
+}
+
+/// Refuses the configurations that [`open`] refuses, and creates nothing.
+pub(in crate::storage::cloud) fn check(config: &ProviderConfig, clock: &Clock) -> Result<()> {
+    // Only the `fs` service of OpenDAL creates something when it is built.
+    if config.scheme == "fs" {
+        return Opening::new(config, clock)?.check_fs().map(drop);
+    }
+    open(config, clock).map(drop)
 }
 
 fn unknown_scheme(config: &ProviderConfig) -> Error {
@@ -109,7 +107,21 @@ struct Service {
     directory: Option<PathBuf>,
 }
 
-impl Opening<'_> {
+impl<'a> Opening<'a> {
+    fn new(config: &'a ProviderConfig, clock: &Clock) -> Result<Self> {
+        if config.concurrency == 0 {
+            return Err(unusable(&config.code, "concurrency must be at least 1"));
+        }
+        let options = config.options.iter().map(|(name, value)| (name.clone(), value.to_text()));
+        Ok(Self {
+            config,
+            faults: Arc::new(Faults::new(config)),
+            breakers: Arc::new(Breakers::new(config.code.clone(), clock)),
+            options: options.collect(),
+            clock: clock.clone(),
+        })
+    }
+
     #[cfg(feature = "s3")]
     fn s3(mut self) -> Result<Cloud> {
         self.check_s3_keys()?;
@@ -187,7 +199,17 @@ impl Opening<'_> {
         self.cloud(Service { scheme: Scheme::Gcs, operator, presigner, directory: None })
     }
 
-    fn fs(mut self) -> Result<Cloud> {
+    fn fs(self) -> Result<Cloud> {
+        let opening = self.check_fs()?;
+        let operator = opening.build::<FsConfig>()?;
+        let directory = opening.options.get("root").map(PathBuf::from);
+        let presigner = Presigner::Nobody;
+        opening.cloud(Service { scheme: Scheme::Fs, operator, presigner, directory })
+    }
+
+    /// Completes and checks the options of the `fs` service. Its directories must exist, or this account must
+    /// be able to create them.
+    fn check_fs(mut self) -> Result<Self> {
         let root = self.options.get("root").filter(|root| !root.is_empty()).map(PathBuf::from);
         if let Some(root) = &root
             && !self.options.contains_key("atomic_write_dir")
@@ -200,9 +222,14 @@ impl Opening<'_> {
             warn_of_others("the directory of a provider", root);
         }
 
-        let operator = self.service::<FsConfig>(&["root"])?;
-        let presigner = Presigner::Nobody;
-        self.cloud(Service { scheme: Scheme::Fs, operator, presigner, directory: root })
+        self.check_options::<FsConfig>(&["root"])?;
+        for directory in ["root", "atomic_write_dir"].map(|option| &self.options[option]) {
+            check_directory(Path::new(directory)).map_err(|error| {
+                let problem = error.kind();
+                self.problem(format!("the directory {directory} cannot be used: {problem}"))
+            })?;
+        }
+        Ok(self)
     }
 
     fn memory(self) -> Result<Cloud> {
@@ -213,11 +240,25 @@ impl Opening<'_> {
         self.cloud(Service { scheme: Scheme::Memory, operator, presigner, directory: None })
     }
 
-    /// Opens the service without layers, after checking its options one by one.
+    /// Opens the service without layers, after checking its options.
     fn service<C: Configurator + Default + Serialize>(
         &self,
         required: &[&str],
     ) -> Result<Operator> {
+        self.check_options::<C>(required)?;
+        self.build::<C>()
+    }
+
+    fn build<C: Configurator>(&self) -> Result<Operator> {
+        let service = C::from_iter(self.pairs(|_| true)).and_then(Operator::from_config);
+        service.map_err(|error| self.problem(self.faults.text(&error)))
+    }
+
+    /// Checks the options one by one.
+    fn check_options<C: Configurator + Default + Serialize>(
+        &self,
+        required: &[&str],
+    ) -> Result<()> {
         let defaults = serde_json::to_value(C::default())
             .map_err(|error| Error::internal("listing options", error))?;
         self.check_names(&defaults, required)?;
@@ -234,9 +275,7 @@ impl Opening<'_> {
                 return Err(self.problem(format!("the option {option} must be {kind}")));
             }
         }
-
-        let service = C::from_iter(self.pairs(|_| true)).and_then(Operator::from_config);
-        service.map_err(|error| self.problem(self.faults.text(&error)))
+        Ok(())
     }
 
     /// Refuses unknown options, and the absence of a required option.

@@ -34,7 +34,7 @@ use crate::tasks::step::{Step, reached};
 /// A place in a staged file: how many bytes it has up to there, and what is known of them.
 #[derive(Clone, Default)]
 pub struct StagedPoint {
-    /// The number of bytes.
+    /// Byte count.
     pub size_bytes: u64,
     /// The state of their SHA-256; `None` if it has to be made again from the disk.
     pub digest: Option<DigestState>,

@@ -79,7 +79,7 @@ fn not_purged(due: &str, now: Timestamp) -> String {
 }
 
 /// The key that must have signed a receipt.
-pub(super) enum Signer {
+pub(in crate::command) enum Signer {
     /// The key in the receipt itself.
     Named,
     /// This public key.
@@ -90,7 +90,7 @@ pub(super) enum Signer {
 
 impl Signer {
     /// Reads the signer from the options and the file of keys.
-    pub(super) fn of(public_key: Option<&str>, keys: Option<&Path>) -> Result<Self> {
+    pub(in crate::command) fn of(public_key: Option<&str>, keys: Option<&Path>) -> Result<Self> {
         let Some(file) = keys else {
             return Ok(public_key.map_or(Self::Named, |key| Self::Key(key.to_owned())));
         };
@@ -139,7 +139,7 @@ impl Signer {
 }
 
 /// `purge receipt --verify FILE`: verifies a receipt, without a store.
-pub(super) fn verify(file: &Path, signer: &Signer, out: Output) -> Result<Exit> {
+pub(in crate::command) fn verify(file: &Path, signer: &Signer, out: Output) -> Result<Exit> {
     let doing = format!("cannot verify {}", file.display());
     let document = read(file).map_err(|error| Failure::io(doing.clone(), &error))?;
     let verified = verify_receipt(&document, signer.public_key());

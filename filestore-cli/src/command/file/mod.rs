@@ -1,11 +1,14 @@
 //! Commands for stored files.
 
+pub(super) mod restore;
+mod delete_plan;
+
 use filestore_core::api::{
     ChangeReply, DeleteFileResult, DeleteReply, EditReply, FileRecord, ListQuery,
     MAX_DELETED_AT_ONCE,
 };
 
-use super::{delete_plan, ids};
+use super::ids;
 use crate::args::{DeleteArgs, DescriptionArgs, EditArgs, ListArgs, ReadyArgs, ReplaceArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{FilePages, Organizations, Output, plain, record};

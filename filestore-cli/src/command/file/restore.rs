@@ -7,7 +7,11 @@ use crate::output::{Output, plain, record};
 use crate::store::Target;
 
 /// `restore`: restores deleted files, and prints an error for each file that stays deleted.
-pub(super) async fn run(ids: &[String], target: &dyn Target, out: Output) -> Result<Exit> {
+pub(in crate::command) async fn run(
+    ids: &[String],
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
     if let [id] = ids {
         return one(id, target, out).await;
     }

@@ -1,10 +1,11 @@
 //! `purge`.
 
+pub(super) mod receipt;
+
 use std::fmt::Write as _;
 
 use filestore_core::api::{PurgeReport, PurgeRunRequest};
 
-use super::receipt;
 use super::sync::postponed;
 use crate::args::{PurgeCommand, PurgeRunArgs};
 use crate::failure::{Exit, Result};
