@@ -165,8 +165,8 @@ impl Client {
             if let Some(id) = text(&shown, "file-id") {
                 return id.to_owned();
             }
-            let offset =
-                text(&shown, "upload-offset").expect("an offset").parse().expect("a number");
+            let offset = text(&shown, "upload-offset").expect("an offset");
+            let offset: usize = offset.parse().expect("a number");
             assert!(offset >= told, "{path}: {offset} after {told}");
             told = offset;
 

@@ -66,17 +66,15 @@ impl Completing {
     }
 
     async fn run(mut self) -> Result<ResumableUpload> {
-        let outcome = self.commit().await;
-        let uploads = self.store.resumable();
-        let settled = match outcome {
-            Ok(()) => uploads.row(self.row.upload_id, &Scope::All).await,
+        let settled = match self.commit().await {
+            Ok(()) => self.store.resumable().row(self.row.upload_id, &Scope::All).await,
             Err(error) => self.settle(error).await,
         };
         if settled.as_ref().is_ok_and(|row| row.stage == UploadStage::Finished) {
             self.store.inner.uploads.resumable.note_end(self.row.upload_id, End::Finished);
         }
         drop(self.finishing);
-        uploads.view(settled?).await
+        self.store.resumable().view(settled?).await
     }
 
     async fn commit(&mut self) -> Result<()> {

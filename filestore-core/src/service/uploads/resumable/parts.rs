@@ -132,7 +132,7 @@ impl ResumableUploads<'_> {
     }
 
     /// Brings an open upload to this server, if another one has it (steps M1 and M2). The newest request wins: an
-    /// older one, at whatever server, is superseded.
+    /// older one loses it, at whatever server.
     ///
     /// `UploadElsewhere` if the parts do not have all bytes. `Busy` if there are too many bytes for one request: the
     /// next request continues.
@@ -151,7 +151,7 @@ impl ResumableUploads<'_> {
         let change = UploadChange::of(&row, |next| next.server = server);
         let next = change.next.clone();
         if self.store.inner.metadata.change_upload(change).await? != UploadChanged::Done {
-            return Err(superseded());
+            return Err(taken());
         }
         let bytes = next.length.unwrap_or(next.offset);
         let reservation = QuotaReservation::hold(self.store, &next.organization, bytes);
@@ -195,7 +195,7 @@ impl ResumableUploads<'_> {
             }
             row = self.row(row.upload_id, &Scope::All).await?;
             if row.stage != UploadStage::Open {
-                return Err(busy("another server has the upload"));
+                return Err(taken());
             }
             expect_offset(row.offset, wanted)?;
         }
@@ -294,6 +294,12 @@ async fn digest(mut bytes: ByteStream) -> Result<Sha256> {
 
 fn busy(message: &str) -> Error {
     Error::new(ErrorKind::Busy, message).with_retry_after_secs(1)
+}
+
+/// Makes the error of a request whose upload went to another server. That server may have an older request, which
+/// was delayed: so the client asks for the offset, and continues.
+pub(super) fn taken() -> Error {
+    busy("another server has the upload: ask for its offset, and continue there")
 }
 
 fn elsewhere() -> Error {

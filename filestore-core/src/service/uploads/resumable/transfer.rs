@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::append::{exceeded, most_bytes};
 use super::create::{expiry, held_bytes, limits};
 use super::finish::Completing;
-use super::parts::Parts;
+use super::parts::{Parts, taken};
 use super::permit::{self, ResumablePermit};
 use super::request::{Append, BodyCheck, Ends, Recheck};
 use super::turns::{Turn, Wish};
@@ -324,6 +324,7 @@ impl Transfer {
             Ok(Some(row)) if row.stage == UploadStage::Failed => super::gone("it has failed"),
             Ok(Some(row)) if row.stage == UploadStage::Expired => super::gone("it has expired"),
             Ok(None) => super::unknown(),
+            Ok(Some(_)) if self.parts.is_some() => taken(),
             Ok(Some(_)) => superseded(),
             Err(error) => error,
         }

@@ -182,7 +182,7 @@ async fn a_server_that_wakes_up_adds_nothing_to_an_upload_that_was_taken() {
     let taken = send(other, &upload, 50_000, &bytes[50_000..70_000]).await.unwrap();
     assert_eq!(taken.offset, 70_000);
     drop(sender);
-    assert_eq!(kind(transfer.await.unwrap()), ErrorKind::UploadSuperseded);
+    assert_eq!(kind(transfer.await.unwrap()), ErrorKind::Busy);
 
     // It has the upload back, and no byte of the transfer that it lost.
     let upload = send(one, &upload, 70_000, &bytes[70_000..]).await.unwrap();
