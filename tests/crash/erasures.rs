@@ -58,9 +58,13 @@ impl Life {
         request.limit = Some(1000);
         let files = self.store.scoped(&Scope::All).list(&request).await?.items;
         let ids: Vec<_> = files.iter().map(|record| record.file_id.to_string()).collect();
-        ids.iter().for_each(|id| self.oracle.log(&Entry::EraseBegun(id.clone())));
+        for id in &ids {
+            self.oracle.log(&Entry::EraseBegun(id.clone()));
+        }
         erase(&self.store, organization).await?;
-        ids.iter().for_each(|id| self.oracle.log(&Entry::Erased(id.clone())));
+        for id in &ids {
+            self.oracle.log(&Entry::Erased(id.clone()));
+        }
         Ok(())
     }
 }

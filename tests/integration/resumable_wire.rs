@@ -131,13 +131,13 @@ async fn ios_that_is_cut_before_it_knows_the_address_leaves_nothing_and_begins_a
         let mut wire = server.wire().await;
         wire.send(ios.whole(&server, "")).await;
         wire.send("He").await;
-        eventually("the file arrives", async || (server.staged() == 1).then_some(())).await;
         drop(wire);
         server.wait_for_empty_staging().await;
         assert_eq!((uploads(&server).await, server.listed_of("acme").await.len()), (0, 0));
         let again = exchange(&server, &ios.whole(&server, ""), "Hello").await;
         assert_eq!(again.status, 201);
         let file_id = again.json()["file_id"].as_str().unwrap().to_owned();
+        assert_eq!(server.listed_of("acme").await, [&*file_id]);
         server.delete(&file_id).await.expect(200);
     }
 }
@@ -238,8 +238,6 @@ async fn the_examples_of_the_draft_with_a_series_of_parts() {
     assert_eq!((more.status, header(&more, "upload-complete")), (204, "?0"));
     let wrong = server.exchange(&append("?0", 20, "x")).await;
     assert_eq!((wrong.status, header(&wrong, "upload-offset")), (409, "73"));
-    let kind = wrong.json()["type"].as_str().unwrap().to_owned();
-    assert!(kind.ends_with("mismatching-upload-offset"), "{kind}");
 
     let last = server.exchange(&append("?1", 73, &"c".repeat(50))).await;
     assert_eq!((last.status, header(&last, "upload-complete")), (201, "?1"));

@@ -89,10 +89,10 @@ impl Eraser<'_> {
 
         for code in PROVIDERS {
             let objects = self.providers.objects(&code.parse().unwrap()).await;
-            self.expect_none_before(began_at, organization, objects, code);
+            expect_none_before(began_at, organization, objects, code);
         }
         let blobs = files_below(&self.blobs, "");
-        self.expect_none_before(began_at, organization, blobs, "the disk");
+        expect_none_before(began_at, organization, blobs, "the disk");
 
         let moment = self.model.borrow_mut().next_moment();
         let mut filter = ListFilter::default();
@@ -103,21 +103,20 @@ impl Eraser<'_> {
             assert_ne!(fate, Fate::Erased, "{record:?} outlived its erasure");
         }
     }
+}
 
-    /// Expects no bytes of the organization that are older than its erasure.
-    fn expect_none_before(
-        &self,
-        began_at: Timestamp,
-        organization: OrganizationNumber,
-        keys: impl IntoIterator<Item = String>,
-        place: &str,
-    ) {
-        let prefix = format!("{organization}/");
-        for key in keys.into_iter().filter(|key| key.starts_with(&prefix)) {
-            let id: BlobId = key.rsplit('/').next().unwrap().parse().unwrap();
-            let is_older = id.made_at() < began_at;
-            assert!(!is_older, "{place} has {key} after the complete erasure of {began_at}");
-        }
+/// Expects no bytes of the organization that are older than its erasure.
+fn expect_none_before(
+    began_at: Timestamp,
+    organization: OrganizationNumber,
+    keys: impl IntoIterator<Item = String>,
+    place: &str,
+) {
+    let prefix = format!("{organization}/");
+    for key in keys.into_iter().filter(|key| key.starts_with(&prefix)) {
+        let id: BlobId = key.rsplit('/').next().unwrap().parse().unwrap();
+        let is_older = id.made_at() < began_at;
+        assert!(!is_older, "{place} has {key} after the complete erasure of {began_at}");
     }
 }
 

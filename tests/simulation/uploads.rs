@@ -170,7 +170,7 @@ impl Client<'_> {
             };
         }
         let began = self.model.borrow_mut().next_moment();
-        let body = body(bytes.slice(start..start + taken));
+        let body = body(&bytes.slice(start..start + taken));
         let appending = async {
             let appended = self.store.resumable().append(&address, append, body).await;
             self.hear(at, told, began, appended)
@@ -296,7 +296,7 @@ impl Client<'_> {
 }
 
 /// Cuts bytes into pieces with pauses between. One body of six fails after a piece.
-fn body(bytes: Bytes) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + 'static {
+fn body(bytes: &Bytes) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + 'static {
     let length = bytes.len() / (1 + usize::try_from(simulation::below(4)).unwrap()) + 1;
     let mut pieces: Vec<_> = bytes.chunks(length).map(|piece| Ok(bytes.slice_ref(piece))).collect();
     if simulation::below(6) == 0 {

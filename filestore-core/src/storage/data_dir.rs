@@ -104,10 +104,12 @@ impl DataDir {
             return false;
         };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => drop(FileLock::of(file.into())),
-            Err(error) => return error == Errno::WOULDBLOCK,
+            Ok(()) => {
+                drop(FileLock::of(file.into()));
+                false
+            }
+            Err(error) => error == Errno::WOULDBLOCK,
         }
-        false
     }
 
     /// Checks that `path` can become a data directory, or is one that this account can use. Locks and

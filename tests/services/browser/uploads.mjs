@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { openSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer as createPage, request } from 'node:http';
 import { createRequire } from 'node:module';
 import { connect, createServer as createLine } from 'node:net';
@@ -18,7 +18,7 @@ import * as tus5 from 'tus-js-client-5';
 
 const [program, work, chromium, uppy] = process.argv.slice(2);
 const require = createRequire(import.meta.url);
-const BYTES = randomBytes(3 << 20);
+const BYTES = randomBytes(1_600_000);
 const PLACE = 'organization_id=42&sub_system=films';
 // A chunk for each told offset, so that a break costs one chunk at most.
 const CHUNK = 512 << 10;
@@ -60,7 +60,7 @@ function carry(client) {
 // Runs a part during which the line breaks once.
 async function broken(part) {
   const before = line.breaks;
-  line.left = 1_300_000;
+  line.left = 900_000;
   const outcome = await part();
   assert.equal(line.breaks, before + 1, 'the line broke');
   return outcome;
@@ -81,9 +81,9 @@ async function administer(pathname, body) {
 async function startServer(origin) {
   const config = path.join(work, 'uploads.toml');
   await writeFile(config, `[cors]\nallowed_origins = ["${origin}"]\n`);
-  const log = await open(path.join(work, 'uploads.log'), 'w');
+  const log = openSync(path.join(work, 'uploads.log'), 'w');
   const args = ['--config', config, '--listen', '127.0.0.1:0', '--data-dir', path.join(work, 'uploads')];
-  const server = spawn(program, args, { stdio: ['ignore', 'pipe', log.fd] });
+  const server = spawn(program, args, { stdio: ['ignore', 'pipe', log] });
   for await (const text of createInterface({ input: server.stdout })) {
     const at = text.match(/http:\/\/127\.0\.0\.1:(\d+)/);
     if (at) {
@@ -103,7 +103,7 @@ async function signed() {
   const body = JSON.stringify({ organization_id: '42', sub_system: 'films', resumable: true });
   const headers = { ...bearer(), 'Content-Type': 'application/json' };
   const reply = await fetch(`${line.url}/api/v1/files/sign-upload`, { method: 'POST', headers, body });
-  assert.equal(reply.status, 201, await reply.clone().text());
+  assert.equal(reply.status, 200, await reply.clone().text());
   const url = new URL((await reply.json()).url, line.url);
   return line.url + url.pathname + url.search;
 }
@@ -160,10 +160,8 @@ async function nodeInParallel(tus) {
 }
 
 async function nodeWithoutALength(tus) {
-  const file = path.join(work, 'stream');
-  await writeFile(file, BYTES);
   const options = { endpoint: endpoint(), headers: bearer(), uploadLengthDeferred: true };
-  await stored(await broken(() => send(tus, createReadStream(file), options)), BYTES);
+  await stored(await broken(() => send(tus, BYTES, options)), BYTES);
 }
 
 async function nodeWithBytesInTheCreation(tus) {

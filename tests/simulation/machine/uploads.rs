@@ -42,7 +42,7 @@ impl Machine {
         let append = Append::at(offset as u64);
         let appended = self.store().resumable().append(address, append, body).await;
         if is_over || file.is_some() {
-            return self.expect_end(at, appended.map(|shown| shown.offset)).await;
+            return self.expect_end(at, appended.map(|shown| shown.offset));
         }
 
         let Some(shown) = self.unless_full(appended) else { return };
@@ -60,7 +60,7 @@ impl Machine {
         let Resumed { ref address, offset, file, is_over, .. } = self.uploads[at];
         let shown = self.store().resumable().status(address, &Scope::All).await;
         if is_over || file.is_some() {
-            return self.expect_end(at, shown.map(|shown| shown.offset)).await;
+            return self.expect_end(at, shown.map(|shown| shown.offset));
         }
         assert_eq!(shown.unwrap().offset, offset as u64);
     }
@@ -86,7 +86,7 @@ impl Machine {
     }
 
     /// Expects the answer of an upload that is over or a file: nothing, or all bytes if the file is there.
-    async fn expect_end(&self, at: usize, offset: Result<u64, Error>) {
+    fn expect_end(&self, at: usize, offset: Result<u64, Error>) {
         let Resumed { ref content, file, is_over, .. } = self.uploads[at];
         let is_there = file.is_some_and(|id| matches!(self.files[&id], State::Live(..)));
         match offset {

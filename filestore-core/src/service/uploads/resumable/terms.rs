@@ -296,7 +296,7 @@ mod tests {
             parts in proptest::collection::vec(
                 "\"(sub_system|replaces|original_name|metadata|sha256|note|concat|caller)\":\"[a-z0-9{}]{0,9}\"|\
                  \"(temp|make_ready|is_partial)\":(true|false|0)|\"length\":[0-9]{1,20}|\
-                 \"conditions\":[{]\"if_match\":[[]\"[*]\"[]][}]|\
+                 \"conditions\":[{]\"if_match\":\\[\"[*]\"\\][}]|\
                  \"permit\":[{]\"nonce\":\"[a-z]{0,3}\",\"expires_at\":[0-9]{1,4},\"era\":0,\"kid\":\"k\"[}]",
                 0..5,
             ),
