@@ -202,14 +202,15 @@ async fn a_check_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let hash = "ab".repeat(32);
     fs::write(dir.path().join("hash"), &hash).unwrap();
-    write(
-        &dir,
+    let backup = dir.path().join("backup").display().to_string();
+    let config = format!(
         "listen = \"127.0.0.1:0\"\naudit_log = \"audit\"\nfirst_key_hash_file = \"hash\"\n\
          [[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"disk/files\"\n\
          [[providers]]\ncode = \"backend\"\nscheme = \"fs\"\n\
          options.root = \"backend\"\noptions.atomic_write_dir = \"writing\"\n\
-         [[backup.destinations]]\nname = \"a\"\npath = \"backup\"\n[local]\nbackend = \"backend\"\n",
+         [[backup.destinations]]\nname = \"a\"\npath = \"{backup}\"\n[local]\nbackend = \"backend\"\n"
     );
+    write(&dir, &config);
     let check = || {
         let before = listing(&dir);
         let (code, _, stderr) = run(&dir, &["--check-config", "--config", "c.toml"]);
