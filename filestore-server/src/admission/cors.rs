@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// The headers that browsers name in the preflights of a client, as the client is without settings.
-    const CLIENTS: [(&str, &str); 24] = [
+    const CLIENTS: [(&str, &str); 25] = [
         ("Dropzone 6", "accept,cache-control,x-requested-with"),
         ("FineUploader 5", "cache-control,x-requested-with"),
         (
