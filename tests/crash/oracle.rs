@@ -34,6 +34,7 @@ pub(crate) enum Entry {
     /// The address of a resumable upload, and an offset that was told of it.
     Told(String, u64),
     CancelBegun(String),
+    Cancelled(String),
     /// An upload whose offset is not compared any more, because its file goes its own way.
     Finished(String),
     EraseBegun(String),
@@ -73,6 +74,7 @@ pub(crate) struct State {
     pub(crate) acknowledged_batches: BTreeSet<Tag>,
     /// The last offsets that were told of resumable uploads which nobody cancels.
     pub(crate) told: BTreeMap<String, u64>,
+    pub(crate) cancelled: BTreeSet<String>,
 }
 
 impl Oracle {
@@ -109,6 +111,7 @@ impl Oracle {
             Entry::Promoted(id) => format!("promoted {id}"),
             Entry::Told(upload, offset) => format!("told {upload} {offset}"),
             Entry::CancelBegun(upload) => format!("cancel-begun {upload}"),
+            Entry::Cancelled(upload) => format!("cancelled {upload}"),
             Entry::Finished(upload) => format!("finished {upload}"),
             Entry::EraseBegun(id) => format!("erase-begun {id}"),
             Entry::Erased(id) => format!("erased {id}"),
@@ -148,6 +151,7 @@ fn parse(line: &str) -> Option<Entry> {
         ["promoted", id] => Entry::Promoted(id.into()),
         ["told", upload, offset] => Entry::Told(upload.into(), offset.parse().ok()?),
         ["cancel-begun", upload] => Entry::CancelBegun(upload.into()),
+        ["cancelled", upload] => Entry::Cancelled(upload.into()),
         ["finished", upload] => Entry::Finished(upload.into()),
         ["erase-begun", id] => Entry::EraseBegun(id.into()),
         ["erased", id] => Entry::Erased(id.into()),
@@ -185,6 +189,7 @@ impl State {
             Entry::Promoted(id) => self.file(&id).is_promoted = true,
             Entry::Told(upload, offset) => _ = self.told.insert(upload, offset),
             Entry::CancelBegun(upload) | Entry::Finished(upload) => _ = self.told.remove(&upload),
+            Entry::Cancelled(upload) => _ = self.cancelled.insert(upload),
         }
     }
 

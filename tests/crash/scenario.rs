@@ -295,7 +295,9 @@ impl Life {
         let upload = self.store.resumable().create(NewResumable::new(new)).await?.upload;
         self.piece(&upload, Append::at(0), b"a piece").await?;
         self.oracle.log(&Entry::CancelBegun(upload.address.to_segment()));
-        self.store.resumable().cancel(&upload.address, &Scope::All).await
+        self.store.resumable().cancel(&upload.address, &Scope::All).await?;
+        self.oracle.log(&Entry::Cancelled(upload.address.to_segment()));
+        Ok(())
     }
 
     /// Receives the content of a tag in three pieces, with a piece between that has a wrong checksum. The commit

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     NoBytes,
     /// Bytes are there that no record names (P5).
     Orphan,
-    /// A deleted file is back (P6).
+    /// A deleted file or a cancelled upload is back (P6).
     Undeleted,
     /// A purged file has no receipt, or one that is not true.
     NoReceipt,

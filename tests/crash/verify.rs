@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use filestore_workspace::sha256_hex;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::child::Child;
@@ -122,7 +122,7 @@ fn check_batches(expected: &State, records: &BTreeMap<String, Value>, findings: 
     findings.expect(found.is_empty(), Kind::Broken, || format!("batches nobody began: {found:?}"));
 }
 
-/// P1: no resumable upload is behind an offset that was told.
+/// P1 and P5: no resumable upload is behind an offset that was told, and none is back after it was cancelled.
 async fn check_told(client: &Reader, expected: &State, findings: &mut Findings) {
     for (upload, told) in &expected.told {
         let request = tus::about(&client.http, &client.url, upload, Method::HEAD);
@@ -130,6 +130,14 @@ async fn check_told(client: &Reader, expected: &State, findings: &mut Findings) 
         let offset = tus::offset_of(&reply);
         findings.expect(offset.is_some_and(|offset| offset >= *told), Kind::Lost, || {
             format!("{upload} was at {told}: {} with {offset:?}", reply.status())
+        });
+    }
+    for upload in &expected.cancelled {
+        let request = tus::about(&client.http, &client.url, upload, Method::HEAD);
+        let reply = request.send().await.expect("the server answers");
+        let is_gone = [StatusCode::NOT_FOUND, StatusCode::GONE].contains(&reply.status());
+        findings.expect(is_gone, Kind::Undeleted, || {
+            format!("{upload} was cancelled: {}", reply.status())
         });
     }
 }

@@ -44,8 +44,10 @@ fn days_of_mixed_work_lose_nothing() {
 }
 
 #[test]
-fn a_lost_blob_and_a_lost_commit_are_noticed() {
-    for damage in [Damage::TakesABlob, Damage::TakesCommits] {
+fn lost_bytes_commits_offsets_and_erasures_are_noticed() {
+    let all =
+        [Damage::TakesABlob, Damage::TakesCommits, Damage::LowersOffsets, Damage::SkipsErasures];
+    for damage in all {
         let outcome = std::thread::spawn(move || simulate(1, 3 * HOUR, damage)).join();
         assert!(outcome.is_err(), "{damage:?} went unnoticed");
     }
@@ -92,7 +94,9 @@ fn run(variable: &str, default: Range<u64>, span: Duration) {
         }
     });
 
-    println!("{variable}={}..{}: {}", seeds.start, seeds.end, total.into_inner().unwrap());
+    let total = total.into_inner().unwrap();
+    println!("{variable}={}..{}: {total}", seeds.start, seeds.end);
+    assert!(total.erased > 0 && total.resumed > 0, "the seeds are too few");
 }
 
 fn range(text: &str) -> Range<u64> {

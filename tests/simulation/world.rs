@@ -14,6 +14,7 @@ use filestore_core::internals::tasks::simulation::{self, Simulation};
 use filestore_core::{Clock, FileStore, StoreConfig, Timestamp, Workers};
 use filestore_workspace::directory_in_memory;
 use futures_util::future::join_all;
+use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
@@ -82,7 +83,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Damage done to the disk at each kill: controls that the simulation notices what it is to notice.
+/// Damage done at each kill or in each erasure: controls that the simulation notices what it is to notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// The kill leaves everything, as kills do.
@@ -91,6 +92,10 @@ pub(crate) enum Damage {
     TakesABlob,
     /// The kill takes along all that was committed since the process began.
     TakesCommits,
+    /// The kill lowers the offsets of resumable uploads.
+    LowersOffsets,
+    /// Erasures say that they are complete, and erase nothing.
+    SkipsErasures,
 }
 
 /// Simulates `span` from `seed`: lives with clients and bad weather, then a calm after which
@@ -235,7 +240,12 @@ impl World {
                     }
                 }
             }
-            Damage::None | Damage::TakesCommits => {}
+            Damage::LowersOffsets => {
+                let records = Connection::open(image.join("data/metadata.sqlite3")).unwrap();
+                let sql = "UPDATE resumable_uploads SET offset_bytes = offset_bytes / 2 WHERE stage = 'open'";
+                records.execute(sql, ()).unwrap();
+            }
+            Damage::None | Damage::TakesCommits | Damage::SkipsErasures => {}
         }
     }
 
@@ -268,7 +278,8 @@ impl World {
 
     fn eraser<'a>(&'a self, store: &'a FileStore, clock: &'a Clock) -> Eraser<'a> {
         let blobs = self.data_dir().join("blobs");
-        Eraser { store, clock, model: &self.model, providers: &self.providers, blobs }
+        let is_skipped = self.damage == Damage::SkipsErasures;
+        Eraser { store, clock, model: &self.model, providers: &self.providers, blobs, is_skipped }
     }
 
     async fn open(&self, clock: &Clock) -> FileStore {

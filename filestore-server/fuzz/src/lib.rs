@@ -382,10 +382,11 @@ impl<'h> History<'h> {
 
 /// Opens a store whose last opener is closed, and perhaps not dropped yet.
 async fn reopen(home: &Path) -> Result<FileStore> {
-    loop {
+    for _ in 0..10_000 {
         match FileStore::open(home).await {
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             outcome => return outcome,
         }
     }
+    FileStore::open(home).await
 }

@@ -151,7 +151,9 @@ impl Call<'_> {
 /// the name in capital letters, for the reader to replace.
 fn value(name: &str, schema: &Value) -> Value {
     match name {
-        "confirm" | "organization_id" => return json!("42"),
+        // Not the organization of the path: a pasted example must erase nothing.
+        "confirm" => return json!("ORGANIZATION_ID"),
+        "organization_id" => return json!("42"),
         "organizationId" => return json!(42),
         "organizationName" => return json!("Example"),
         "organizations" => return json!(["42"]),

@@ -27,13 +27,17 @@ function filter() {
     found.textContent = words.length ? `${count} of ${lines.size} operations` : "";
 }
 
-// A link to a hidden part shows all parts again.
-addEventListener("hashchange", () => {
+// A link to a hidden part shows all parts again, also a link to the address that the page already has.
+function reveal() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target?.closest("[hidden]")) return;
+    if (!target || target.getClientRects().length) return;
     field.value = "";
     filter();
     target.scrollIntoView();
+}
+addEventListener("hashchange", reveal);
+addEventListener("click", (event) => {
+    if (event.target.closest('a[href^="#"]')) setTimeout(reveal);
 });
 field.addEventListener("input", filter);
 field.parentElement.hidden = false;

@@ -131,12 +131,14 @@ pub(super) fn names_version(headers: &HeaderMap) -> bool {
     headers.contains_key("upload-draft-interop-version")
 }
 
-/// Tests whether the body of a request is only a part of the file, in any version.
-pub(super) fn is_part(headers: &HeaderMap) -> bool {
-    let is = |name: &str, value: &str| once(headers, name).is_ok_and(|text| text == Some(value));
+/// Tests whether the body of a request can be only a part of the file, in any version.
+pub(super) fn may_be_part(headers: &HeaderMap) -> bool {
+    let is_other = |name: &str, whole: &str| {
+        !once(headers, name).is_ok_and(|text| text.is_none_or(|text| text == whole))
+    };
     headers.contains_key("upload-offset")
-        || is("Upload-Complete", "?0")
-        || is("Upload-Incomplete", "?1")
+        || is_other("Upload-Complete", "?1")
+        || is_other("Upload-Incomplete", "?0")
 }
 
 pub(super) fn unsupported() -> crate::error::Error {

@@ -54,12 +54,17 @@ impl Protocol {
             (false, Some(draft)) => Ok(Self::Draft(draft)),
             (false, None) if draft::names_version(headers) => {
                 // A part of a file must not become a whole file.
-                if draft::is_part(headers) { Err(draft::unsupported()) } else { Ok(Self::Plain) }
+                if draft::may_be_part(headers) {
+                    Err(draft::unsupported())
+                } else {
+                    Ok(Self::Plain)
+                }
             }
             (false, None) if headers.contains_key("upload-complete") => {
                 Ok(Self::Draft(Interop::V8))
             }
             (false, None) if tus::shows_tus(headers) => Err(tus::unsupported()),
+            (false, None) if headers.contains_key("upload-incomplete") => Err(draft::unsupported()),
             (false, None) => Ok(Self::Plain),
         }
     }
@@ -175,7 +180,9 @@ mod tests {
             ),
             (&[("Upload-Draft-Interop-Version", "99"), ("Upload-Complete", "?0")], None),
             (&[("Upload-Draft-Interop-Version", "1"), ("Upload-Incomplete", "?1")], None),
+            (&[("Upload-Draft-Interop-Version", "99"), ("Upload-Complete", "?0;x=1")], None),
             (&[("Upload-Draft-Interop-Version", "99"), ("Upload-Offset", "5")], None),
+            (&[("Upload-Incomplete", "?1")], None),
             (&[("Tus-Resumable", "1.0.0"), ("Upload-Draft-Interop-Version", "6")], None),
         ] {
             assert_eq!(Protocol::of(&headers(lines)).ok(), expected, "{lines:?}");

@@ -70,7 +70,9 @@ impl Worker<'_> {
         let upload = &unfinished.upload;
         self.oracle.log(&Entry::CancelBegun(upload.clone()));
         let request = tus::about(&self.http, self.server(), upload, Method::DELETE);
-        self.send_raw(request).await.map(drop)
+        self.send_raw(request).await?;
+        self.oracle.log(&Entry::Cancelled(upload.clone()));
+        Ok(())
     }
 
     /// The server's address, without a path.

@@ -36,7 +36,8 @@ impl Admin<'_> {
     }
 
     /// Cancels a resumable upload and returns its last state. A running transfer ends, and its bytes are
-    /// removed. If the upload is finished, the file stays. Afterwards, the upload is unknown.
+    /// removed. If the upload is finished, the file stays. Afterwards, the upload is unknown. If another server has the
+    /// bytes, the upload is `failed` instead.
     ///
     /// Returns `NotFound` for an unknown upload, and `Busy` if a commit of the upload takes too long.
     ///
@@ -48,9 +49,7 @@ impl Admin<'_> {
     /// # }
     /// ```
     pub async fn cancel_upload(self, id: UploadId) -> Result<ResumableUpload> {
-        let uploads = self.store.resumable();
-        let last = uploads.look_up(id).await?;
-        uploads.cancel_by_id(id, &Scope::All).await?;
-        Ok(last)
+        let last = self.store.resumable().cancel_by_id(id, &Scope::All).await?;
+        Ok(ResumableUpload::listed(last))
     }
 }

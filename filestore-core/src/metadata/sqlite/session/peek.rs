@@ -18,13 +18,14 @@ const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLIT
 /// Tests whether the database at `path` has API keys. Changes nothing in it, and brings no schema up to
 /// date. `Unusable` for the file of another program or a newer version. Blocks.
 pub(crate) fn has_keys(path: &Path) -> Result<bool> {
-    // Without a log, everything is in the file. SQLite would make a log and its index all the same.
+    // Without a log, everything is in the file. SQLite would make a log and its index all the same. A server that
+    // began to write meanwhile has a log now.
     if !has_log(path)
         && let Ok(has_keys) = look(open_immutable(path))
+        && !has_log(path)
     {
         return Ok(has_keys);
     }
-    // There is a log, or a server began to write.
     look(Connection::open_with_flags(path, FLAGS)).map_err(|error| error.into_error(path))
 }
 

@@ -22,11 +22,11 @@ impl ResumableUploads<'_> {
     /// Returns `NotFound` as [`status`](Self::status) does, and `Busy` if a commit of the upload takes too long.
     pub async fn cancel(self, address: &UploadAddress, scope: &Scope) -> Result<()> {
         let id = self.checked(address, scope).await?.upload_id;
-        self.cancel_by_id(id, scope).await
+        self.cancel_by_id(id, scope).await.map(drop)
     }
 
-    /// Cancels an upload as [`cancel`](Self::cancel) does, for a caller that needs no token.
-    pub(crate) async fn cancel_by_id(self, id: UploadId, scope: &Scope) -> Result<()> {
+    /// Cancels an upload as [`cancel`](Self::cancel) does, for a caller that needs no token. Returns its last row.
+    pub(crate) async fn cancel_by_id(self, id: UploadId, scope: &Scope) -> Result<UploadRow> {
         let state = &self.store.inner.uploads.resumable;
         loop {
             let turn = state.enter(id, Wish::Keep).await?;
@@ -40,16 +40,16 @@ impl ResumableUploads<'_> {
                 // The other server finds the ended row, and removes the bytes.
                 let failure = UploadFailure {
                     code: "cancelled".to_owned(),
-                    message: "the client cancelled the upload".to_owned(),
+                    message: "the upload was cancelled".to_owned(),
                 };
                 if self.end(&row, UploadStage::Failed, Some(failure)).await? {
-                    return Ok(());
+                    return Ok(row);
                 }
                 continue;
             }
             if self.store.inner.metadata.forget_upload(id, row.epoch).await? {
                 self.note_cancelled(&row).await;
-                return Ok(());
+                return Ok(row);
             }
         }
     }
