@@ -17,7 +17,6 @@ mod damage;
 mod faults;
 mod servers;
 mod members;
-mod parts;
 mod contract {
     crate::metadata::contract::contract_tests!(
         [ignore = "needs PostgreSQL: tests/services/postgres/run"] crate::metadata::postgres::tests::fresh

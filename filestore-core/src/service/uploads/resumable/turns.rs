@@ -99,7 +99,8 @@ impl Turn {
     }
 
     /// Tests whether a newer request wants the upload.
-    pub(super) fn is_superseded(&self) -> bool {
+    #[cfg(test)]
+    fn is_superseded(&self) -> bool {
         self.shared.newest.borrow().number > self.number
     }
 }
