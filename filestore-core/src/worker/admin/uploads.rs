@@ -49,7 +49,6 @@ impl Admin<'_> {
     /// # }
     /// ```
     pub async fn cancel_upload(self, id: UploadId) -> Result<ResumableUpload> {
-        let last = self.store.resumable().cancel_by_id(id, &Scope::All).await?;
-        Ok(ResumableUpload::listed(last))
+        self.store.resumable().cancel_by_id(id, &Scope::All).await
     }
 }

@@ -1,7 +1,7 @@
 //! The other ends of a resumable upload (steps R9 and R10): cancelled, expired, failed.
 
 use super::ResumableUploads;
-use super::request::UploadAddress;
+use super::request::{ResumableUpload, UploadAddress};
 use super::state::End;
 use super::turns::Wish;
 use crate::domain::access::scope::Scope;
@@ -25,8 +25,8 @@ impl ResumableUploads<'_> {
         self.cancel_by_id(id, scope).await.map(drop)
     }
 
-    /// Cancels an upload as [`cancel`](Self::cancel) does, for a caller that needs no token. Returns its last row.
-    pub(crate) async fn cancel_by_id(self, id: UploadId, scope: &Scope) -> Result<UploadRow> {
+    /// Cancels an upload as [`cancel`](Self::cancel) does, for a caller that needs no token. Returns its last state.
+    pub(crate) async fn cancel_by_id(self, id: UploadId, scope: &Scope) -> Result<ResumableUpload> {
         let state = &self.store.inner.uploads.resumable;
         loop {
             let turn = state.enter(id, Wish::Keep).await?;
@@ -43,13 +43,13 @@ impl ResumableUploads<'_> {
                     message: "the upload was cancelled".to_owned(),
                 };
                 if self.end(&row, UploadStage::Failed, Some(failure)).await? {
-                    return Ok(row);
+                    return Ok(ResumableUpload::listed(row));
                 }
                 continue;
             }
             if self.store.inner.metadata.forget_upload(id, row.epoch).await? {
                 self.note_cancelled(&row).await;
-                return Ok(row);
+                return Ok(ResumableUpload::listed(row));
             }
         }
     }
