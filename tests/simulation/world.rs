@@ -45,8 +45,8 @@ pub(crate) struct Report {
     given_up: u64,
     reads: u64,
     files: u64,
-    erased: u64,
-    resumed: u64,
+    pub(crate) erased: u64,
+    pub(crate) resumed: u64,
     events: u64,
     /// The simulated time, that of the calm included.
     simulated: Duration,
