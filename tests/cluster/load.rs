@@ -14,8 +14,10 @@ use crate::oracle::{Content, Known, Oracle};
 /// The longest wait for one reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The pause of a client after each file: what is acknowledged is read seven times in the end, every byte of it.
+/// The pause of a client after each file, and of a load that slowed down: every byte that was acknowledged is in each
+/// snapshot, and is read seven times in the end.
 const PAUSE: Duration = Duration::from_millis(200);
+const LONG_PAUSE: Duration = Duration::from_secs(3);
 
 /// Seeds of second contents begin here.
 const SECOND: u64 = 1 << 32;
@@ -34,6 +36,7 @@ struct Counters {
     refused: AtomicU64,
     broken: AtomicU64,
     seeds: AtomicU64,
+    is_slow: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -77,6 +80,11 @@ impl Load {
         Self { tasks: tasks.collect(), counters }
     }
 
+    /// Lets the clients pause longer from now on.
+    pub(crate) fn slow_down(&self) {
+        self.counters.is_slow.store(true, Ordering::Relaxed);
+    }
+
     /// Lets the clients end what they do; returns the counters.
     pub(crate) async fn stop(self) -> String {
         self.counters.is_over.store(true, Ordering::Relaxed);
@@ -116,7 +124,8 @@ impl Client {
                 1 => self.replace(&id, content, &tag).await,
                 _ => {}
             }
-            tokio::time::sleep(PAUSE).await;
+            let is_slow = self.counters.is_slow.load(Ordering::Relaxed);
+            tokio::time::sleep(if is_slow { LONG_PAUSE } else { PAUSE }).await;
         }
     }
 

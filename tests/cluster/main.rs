@@ -85,6 +85,7 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
 
     println!("{}", snapshots.end().await);
     println!("{} files are known; a server dies at each step of a snapshot", oracle.all().len());
+    load.slow_down();
     die_at_each_step(&mut servers, &nginx.objects).await;
     let moment = Moment::take(&servers[1], &oracle).await;
     oracle.goes_on(GOES_ON).await;
