@@ -8,16 +8,17 @@ use std::time::Duration;
 use filestore_workspace::Form;
 use reqwest::header::HeaderMap;
 use tokio::task::JoinHandle;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::oracle::{Content, Known, Oracle};
 
 /// The longest wait for one reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The pause of a client after each file, and of a load that slowed down: every byte that was acknowledged is in each
-/// snapshot, and is read seven times in the end.
-const PAUSE: Duration = Duration::from_millis(200);
-const LONG_PAUSE: Duration = Duration::from_secs(3);
+/// The time that a client takes for a file at least, and that of a load that slowed down: every byte that was
+/// acknowledged is in each snapshot, and is read seven times in the end.
+const PACE: Duration = Duration::from_millis(200);
+const SLOW_PACE: Duration = Duration::from_secs(3);
 
 /// Seeds of second contents begin here.
 const SECOND: u64 = 1 << 32;
@@ -80,7 +81,7 @@ impl Load {
         Self { tasks: tasks.collect(), counters }
     }
 
-    /// Lets the clients pause longer from now on.
+    /// Gives the clients more time for each file from now on.
     pub(crate) fn slow_down(&self) {
         self.counters.is_slow.store(true, Ordering::Relaxed);
     }
@@ -111,7 +112,14 @@ struct Client {
 
 impl Client {
     async fn work(self) {
+        let (mut pace, mut slow_pace) = (paced(PACE), paced(SLOW_PACE));
         while !self.counters.is_over.load(Ordering::Relaxed) {
+            let is_slow = self.counters.is_slow.load(Ordering::Relaxed);
+            if is_slow {
+                slow_pace.tick().await
+            } else {
+                pace.tick().await
+            };
             let seed = self.counters.seeds.fetch_add(1, Ordering::Relaxed);
             let content = Content(seed);
             let id = self.upload(seed, content).await;
@@ -124,8 +132,6 @@ impl Client {
                 1 => self.replace(&id, content, &tag).await,
                 _ => {}
             }
-            let is_slow = self.counters.is_slow.load(Ordering::Relaxed);
-            tokio::time::sleep(if is_slow { LONG_PAUSE } else { PAUSE }).await;
         }
     }
 
@@ -227,6 +233,13 @@ impl Client {
         count(&self.counters.refused);
         None
     }
+}
+
+/// Makes the ticks of a pace. Time that a client took too long is not made up for.
+fn paced(pace: Duration) -> Interval {
+    let mut ticks = interval(pace);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 async fn answer_to(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {

@@ -1,8 +1,8 @@
 //! A simulated disk below the server: what is written and not synced is lost at a power cut, and so is
 //! what a failed fsync left in the page cache. See `disk.c`.
 //!
-//! Of blobs it knows how many of their bytes were synced since they were written, and if a directory that
-//! names them was. A rename keeps what was durable, as in a journal; what a provider holds is durable at once.
+//! For each blob, the disk knows how many bytes were synced since the last write, and if its directory was synced. A
+//! rename keeps the synced bytes, as in a journal. Objects of a provider are durable at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

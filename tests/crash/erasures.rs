@@ -106,7 +106,7 @@ async fn finish(home: &Path, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// Compares what is left: records, bytes and keys of the erased organizations, and a file of another one.
+/// Compares the remaining records, bytes and keys of the erased organizations, and a file of another organization.
 async fn compare(home: &Path, store: &FileStore, findings: &mut Findings) -> Result<()> {
     let records = all_records(store).await?;
     for record in &records {

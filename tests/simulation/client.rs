@@ -29,7 +29,7 @@ const ORGANIZATIONS: u64 = 4;
 /// The time for which a signed URL is good.
 const SIGNED_FOR: Duration = Duration::from_hours(1);
 
-/// What a client has, across all lives of the process.
+/// The files and uploads of a client, across all lives of the process.
 #[derive(Default)]
 pub(crate) struct Own {
     pub(crate) files: RefCell<Vec<FileId>>,
@@ -365,7 +365,11 @@ pub(crate) async fn weather(providers: &SimulatedProviders) {
 }
 
 pub(crate) async fn pause(from_secs: u64, to_secs: u64) {
-    let millis = from_secs * 1000 + simulation::below((to_secs - from_secs) * 1000);
+    pause_for(from_secs * 1000 + simulation::below((to_secs - from_secs) * 1000)).await;
+}
+
+/// Lets simulated time pass.
+pub(crate) async fn pause_for(millis: u64) {
     sleep(Duration::from_millis(millis)).await;
 }
 

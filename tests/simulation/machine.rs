@@ -248,7 +248,7 @@ impl Machine {
         }
     }
 
-    /// Describes a file of the organization whose turn it is.
+    /// Describes a new file. Every third file is of the organization that no step erases.
     fn new_upload(&self) -> NewUpload {
         let organization = ORGANIZATIONS[usize::from(self.made.len() % 3 == 2)];
         NewUpload::new(organization.parse().unwrap(), "machine".parse().unwrap())

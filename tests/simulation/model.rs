@@ -17,7 +17,7 @@ pub(crate) struct Origin {
     pub(crate) begun: Moment,
 }
 
-/// What the erasures of its organization have left of a file.
+/// The effect of the erasures of its organization on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// No erasure was near the file.

@@ -5,8 +5,6 @@
 //! becomes one file with the right bytes, and none is over unless it was cancelled, has expired, was erased, or
 //! its file is gone.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use filestore_core::internals::tasks::simulation;
 use filestore_core::uploads::{
@@ -15,9 +13,8 @@ use filestore_core::uploads::{
 use filestore_core::{Error, ErrorKind, FileId, Result, Scope, Timestamp};
 use futures_util::future::join;
 use futures_util::{Stream, StreamExt, stream};
-use tokio::time::sleep;
 
-use super::client::{Client, named_upload, some_organization};
+use super::client::{Client, named_upload, pause, pause_for, some_organization};
 use super::content::Content;
 use super::model::{Fate, File, Model, Moment, Origin};
 
@@ -180,7 +177,7 @@ impl Client<'_> {
         }
 
         let asking = async {
-            sleep(Duration::from_millis(simulation::below(4_000))).await;
+            pause(0, 4).await;
             let asked = self.store.resumable().status(&address, &Scope::All).await;
             self.hear(at, told, began, asked)
         };
@@ -306,10 +303,8 @@ fn body(bytes: &Bytes) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + 'st
     }
 
     let most_millis = if simulation::below(4) == 0 { 20_000 } else { 50 };
-    let timed: Vec<_> =
-        pieces.into_iter().map(|piece| (simulation::below(most_millis), piece)).collect();
-    let pieces = stream::iter(timed).then(|(millis, piece)| async move {
-        sleep(Duration::from_millis(millis)).await;
+    let pieces = stream::iter(pieces).then(move |piece| async move {
+        pause_for(simulation::below(most_millis)).await;
         piece
     });
     pieces.boxed()

@@ -35,7 +35,7 @@ fn has_log(path: &Path) -> bool {
     fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
-/// Opens a file that nobody writes to. SQLite then creates no file.
+/// Opens a file without a writer. SQLite then creates no file.
 fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
     let uri = format!("file:{name}?immutable=1");

@@ -208,7 +208,7 @@ pub(super) fn shown(text: &str) -> Terms {
     Terms::read(text).unwrap_or_default()
 }
 
-/// Reads the stored terms of an upload as its commit does: they are refused, or they are what is written
+/// Reads the stored terms of an upload as its commit does. Panics if terms that it accepts change when they are written
 /// again. Only tests and fuzz targets call this.
 #[cfg(any(test, feature = "internals"))]
 pub fn judge(text: &str) {

@@ -384,7 +384,6 @@ mod tests {
     use crate::domain::provider::ProviderConfig;
     use crate::storage::ProviderRegistry;
 
-
     #[tokio::test]
     async fn the_removal_after_a_probe_leaves_the_objects_of_a_check_alone() {
         let config = ProviderConfig::new("mem".parse().unwrap(), "memory");
