@@ -1,6 +1,14 @@
-//! Sheets, and their tags.
+//! Sheets, their tags, and their turns.
 
+use std::sync::mpsc;
+
+use tokio::task::{JoinHandle, yield_now};
+use tokio::time::timeout;
+
+use super::super::pool::{Kind, Place};
 use super::*;
+use crate::tasks::HANG;
+use crate::variant::Sheet;
 
 fn sheet_key(keys: &[VariantKey]) -> SheetKey {
     let grid = SheetGrid::new(keys.len(), keys[0].size).unwrap();
@@ -39,4 +47,78 @@ async fn a_tag_is_known_without_its_sheet() {
     let tag = bench.engine.sheet_tag(&sheet, cells()).await.unwrap();
     assert!(bench.engine.cached_sheet(&sheet).is_none());
     assert_eq!(bench.engine.sheet(sheet, cells()).await.unwrap().tag, tag);
+}
+
+/// Takes a place of an organization, whose turn lasts until the returned sender is dropped.
+fn occupy(bench: &Bench, organization: &str) -> (mpsc::Sender<()>, Place) {
+    let (go, gate) = mpsc::channel::<()>();
+    let place = bench.engine.shared.pool.place(&organization.parse().unwrap()).unwrap();
+    place.submit(Kind::Still, 0, move |held| {
+        let _ = gate.recv();
+        drop(held);
+    });
+    (go, place)
+}
+
+/// Waits until this many requests wait for a turn.
+async fn until_waiting(bench: &Bench, number: u64) {
+    while bench.engine.shared.pool.load().tasks.waiting != number {
+        yield_now().await;
+    }
+}
+
+/// Makes the variants of so many pictures of an organization. A sheet of them needs one place and one turn.
+async fn variants_of(bench: &Bench, organization: &str, number: usize) -> Vec<VariantKey> {
+    let mut keys = Vec::new();
+    for _ in 0..number {
+        let organization_id = organization.parse().unwrap();
+        let key = VariantKey { organization_id, ..key(file_id(), "200") };
+        bench.get(&key).await.unwrap();
+        keys.push(key);
+    }
+    keys
+}
+
+/// Asks for a sheet of one picture.
+fn ask_for_sheet(bench: &Bench, key: &VariantKey) -> JoinHandle<Result<Arc<Sheet>>> {
+    let (engine, sheet) = (bench.engine.clone(), sheet_key(std::slice::from_ref(key)));
+    let cells = vec![Ok((key.clone(), bench.source(None)))];
+    tokio::spawn(async move { engine.sheet(sheet, cells).await })
+}
+
+#[tokio::test]
+async fn sheets_of_one_organization_leave_turns_and_places_to_those_of_another() {
+    let config = VariantConfig { threads: 1, queue: 6, deadline: HANG, ..VariantConfig::default() };
+    let bench = Bench::with(config);
+    let greedy = variants_of(&bench, "greedy", 6).await;
+    let other = variants_of(&bench, "other", 1).await;
+
+    // The turn, the next one, and all places.
+    let (go, _running) = occupy(&bench, "greedy");
+    until_waiting(&bench, 0).await;
+    let (go_on, _next) = occupy(&bench, "greedy");
+    let sheets: Vec<_> = greedy[..5].iter().map(|key| ask_for_sheet(&bench, key)).collect();
+    until_waiting(&bench, 6).await;
+    let refused = ask_for_sheet(&bench, &greedy[5]).await.unwrap().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+
+    let ended = || sheets.iter().filter(|sheet| sheet.is_finished()).count();
+    let theirs = ask_for_sheet(&bench, &other[0]);
+    while ended() == 0 {
+        yield_now().await;
+    }
+    drop(go);
+    let sheet = timeout(HANG, theirs).await.expect("the next turn is theirs");
+    assert!(sheet.unwrap().unwrap().cells[0].shown.is_ok());
+    assert_eq!(ended(), 1, "one lost its place, the others wait");
+
+    drop(go_on);
+    let mut lost = 0;
+    for sheet in sheets {
+        if let Err(error) = sheet.await.unwrap() {
+            assert_eq!(error.kind(), ErrorKind::Busy);
+            lost += 1;
+        }
+    }
+    assert_eq!(lost, 1);
 }
