@@ -270,13 +270,15 @@ pub mod signing {
 #[cfg(feature = "store")]
 pub mod uploads {
     pub use crate::domain::file::reply::StoredReply;
-    pub use crate::domain::file::resumable::{UploadFailure, UploadStage, UploadTotals};
+    pub use crate::domain::file::resumable::{
+        ResumableUpload, UploadAddress, UploadFailure, UploadStage, UploadTotals,
+    };
     pub use crate::domain::id::UploadId;
     pub use crate::domain::report::erasure::Era;
     pub use crate::service::{
         Append, BodyCheck, CreatedUpload, Ends, GivenName, IdempotencyKey, NewResumable, PartHints,
-        Recheck, ReplacementClaims, ResumablePermit, ResumableTarget, ResumableUpload,
-        ResumableUploads, UploadAddress, UploadClaims, UploadSession, Uploaded, Uploads,
+        Recheck, ReplacementClaims, ResumablePermit, ResumableTarget, ResumableUploads,
+        UploadClaims, UploadSession, Uploaded, Uploads,
     };
 }
 

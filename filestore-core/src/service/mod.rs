@@ -94,7 +94,6 @@ pub use uploads::resumable::judge_terms;
 pub use uploads::resumable::permit::ResumablePermit;
 pub use uploads::resumable::request::{
     Append, BodyCheck, CreatedUpload, Ends, NewResumable, Recheck, ResumableTarget,
-    ResumableUpload, UploadAddress,
 };
 pub(crate) use uploads::resumable::{clear_ended, upkeep_of_uploads};
 pub use uploads::session::UploadSession;

@@ -2,8 +2,7 @@
 
 use filestore_core::admin::{FsckDepth, FsckMode, FsckOptions, FsckStart};
 use filestore_core::api::{
-    CreateBinding, FsckRunRequest, ListQuery, Metadata, PageQuery, ResumableUpload,
-    ResumableUploadList, UpdateBinding,
+    CreateBinding, FsckRunRequest, ListQuery, Metadata, PageQuery, UpdateBinding,
 };
 use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::uploads::UploadId;
@@ -54,35 +53,6 @@ pub(super) fn upload_page(query: &PageQuery) -> Result<(Option<UploadId>, usize)
         limit @ 1..=1000 => Ok((after, limit as usize)),
         _ => Err(core::Error::invalid("limit", "limit is 1 to 1000").into()),
     }
-}
-
-/// Shows a page of at most `limit` resumable uploads as a server does.
-pub(super) fn uploads(
-    uploads: &[core::uploads::ResumableUpload],
-    limit: usize,
-) -> ResumableUploadList {
-    let mut page = ResumableUploadList::default();
-    page.items = uploads.iter().map(upload).collect();
-    let last = uploads.last().filter(|_| uploads.len() == limit);
-    page.next_cursor = last.map(|upload| upload.address.upload_id.to_string());
-    page
-}
-
-/// Shows a resumable upload as a server does.
-pub(super) fn upload(upload: &core::uploads::ResumableUpload) -> ResumableUpload {
-    let mut shown = ResumableUpload::default();
-    shown.upload_id = upload.address.upload_id.to_string();
-    shown.state = upload.stage.to_string();
-    shown.offset = upload.offset;
-    shown.length = upload.length;
-    shown.complete = upload.is_finished();
-    shown.created_at = upload.created_at.to_string();
-    shown.expires_at = upload.expires_at.to_string();
-    shown.organization_id = upload.organization_id.to_string();
-    shown.original_name.clone_from(&upload.original_name);
-    shown.file_id = upload.file_id.map(|id| id.to_string());
-    shown.error = upload.failure.as_ref().map(|failure| failure.code.clone());
-    shown
 }
 
 fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>> {

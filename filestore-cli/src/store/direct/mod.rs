@@ -468,17 +468,17 @@ impl Target for Direct {
         let (after, limit) = convert::upload_page(query)?;
         let organization = organization.transpose()?;
         let uploads = self.store.admin().uploads(organization.as_ref(), after, limit).await?;
-        Ok(convert::uploads(&uploads, limit))
+        Ok(ResumableUploadList::of(&uploads, limit))
     }
 
     async fn upload_state(&self, id: &str) -> Result<ResumableUpload> {
         let upload = self.store.admin().upload(id.parse::<UploadId>()?).await?;
-        Ok(convert::upload(&upload))
+        Ok((&upload).into())
     }
 
     async fn cancel_upload(&self, id: &str) -> Result<ResumableUpload> {
         let upload = self.store.admin().cancel_upload(id.parse::<UploadId>()?).await?;
-        Ok(convert::upload(&upload))
+        Ok((&upload).into())
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -1,9 +1,45 @@
-//! Resumable uploads: their stages, and the bounds of their number.
+//! Resumable uploads: their addresses, stages and state, and the bounds of their number.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::domain::error::{Error, Result};
+use crate::domain::id::{FileId, OrganizationId, UploadId};
+use crate::domain::time::clock::Timestamp;
+
+/// The address of a resumable upload: its id and a secret token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UploadAddress {
+    /// Id. Logs and lists show the id without the token.
+    pub upload_id: UploadId,
+    /// The token, 22 characters of base64url. A secret.
+    pub(crate) token: String,
+}
+
+impl UploadAddress {
+    /// Returns the address as a path segment, `{upload_id}.{token}`. The result is a secret.
+    pub fn to_segment(&self) -> String {
+        format!("{}.{}", self.upload_id, self.token)
+    }
+}
+
+/// Hides the token.
+impl fmt::Debug for UploadAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.upload_id)
+    }
+}
+
+impl FromStr for UploadAddress {
+    type Err = Error;
+
+    /// Parses `{upload_id}.{token}`. Any other text is `NotFound`, like an unknown upload.
+    fn from_str(text: &str) -> Result<Self> {
+        let read = text.split_once('.').and_then(|(id, token)| Some((id.parse().ok()?, token)));
+        let (upload_id, token) = read.ok_or_else(|| Error::not_found("upload"))?;
+        Ok(Self { upload_id, token: token.to_owned() })
+    }
+}
 
 /// The stage of a resumable upload.
 ///
@@ -77,6 +113,45 @@ pub struct UploadFailure {
     pub message: String,
 }
 
+/// The state of a resumable upload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResumableUpload {
+    /// Address. A secret.
+    pub address: UploadAddress,
+    /// Stage.
+    pub stage: UploadStage,
+    /// Number of durable bytes. The next request starts at this offset.
+    pub offset: u64,
+    /// File length, if known.
+    pub length: Option<u64>,
+    /// File organization.
+    pub organization_id: OrganizationId,
+    /// Text that the client set at the creation.
+    pub note: String,
+    /// Place of the upload in a concatenation, as the client set it.
+    pub concat: Option<String>,
+    /// File name, if the client set one.
+    pub original_name: Option<String>,
+    /// File id, after the upload is finished.
+    pub file_id: Option<FileId>,
+    /// True if the upload replaces a file's bytes.
+    pub is_replacement: bool,
+    /// Reason, if the upload has failed.
+    pub failure: Option<UploadFailure>,
+    /// Creation time.
+    pub created_at: Timestamp,
+    /// Time at which the upload expires. For an ended upload, the time at which the store forgets it.
+    pub expires_at: Timestamp,
+}
+
+impl ResumableUpload {
+    /// Returns true if the file exists.
+    pub fn is_finished(&self) -> bool {
+        self.stage == UploadStage::Finished
+    }
+}
+
 /// Bounds of open uploads: of all organizations, or of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadBounds {
@@ -89,7 +164,7 @@ pub struct UploadBounds {
 /// The number of open uploads and the bytes that they hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UploadTotals {
-    /// Number of uploads.
+    /// Upload count.
     pub uploads: u64,
     /// Bytes that they hold: received or announced.
     pub bytes: u64,

@@ -106,7 +106,7 @@ impl Files<'_> {
         Ok(FilePage { items: listed.records, next_cursor })
     }
 
-    /// Returns the number of files and bytes of `organization`, by location. `Forbidden` for an organization
+    /// Counts the files and bytes of `organization`, by location. `Forbidden` for an organization
     /// outside the scope.
     ///
     /// ```no_run

@@ -51,7 +51,7 @@ pub struct UploadClaims {
     pub permit: Option<UploadPermit>,
     /// The announced number of bytes, for which room is reserved. 0 if unknown.
     pub bytes: u64,
-    /// The maximum size of a file, in bytes, if it is less than
+    /// The maximum file size, in bytes, if it is less than
     /// [`Limits::max_file_size`](crate::Limits::max_file_size).
     pub max_bytes: Option<u64>,
 }

@@ -390,7 +390,7 @@ impl UploadSession {
         self.whole.finish_all().await
     }
 
-    /// Returns the number of bytes that have arrived in all files.
+    /// Counts the bytes that have arrived in all files.
     pub fn received_bytes(&self) -> u64 {
         let incoming = self.incoming.as_ref().map_or(0, |file| file.writer.size_bytes());
         self.whole.bytes().saturating_add(incoming)

@@ -3,8 +3,8 @@
 use super::Admin;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
+use crate::domain::file::resumable::ResumableUpload;
 use crate::domain::id::{OrganizationId, UploadId};
-use crate::service::ResumableUpload;
 
 impl Admin<'_> {
     /// Lists up to `limit` resumable uploads of an organization, or of all organizations, in the order of their

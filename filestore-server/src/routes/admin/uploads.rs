@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filestore_core::api::{ResumableUpload, ResumableUploadList};
 use filestore_core::uploads::UploadId;
 use filestore_core::{OrganizationId, Result};
 use warp::Filter;
@@ -14,7 +15,6 @@ use crate::request::incoming::Body;
 use crate::routes::filters::{RouteFilter, any_of, get, get_at, post_at};
 use crate::routes::path::Segment;
 use crate::routes::uploads::page_of;
-use crate::routes::uploads::shown::{page, shown};
 
 /// Builds `/uploads`, `/uploads/{upload_id}` and `/uploads/{upload_id}/cancel`.
 pub(super) fn routes() -> RouteFilter {
@@ -31,12 +31,12 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
         query.get("organization_id").map(str::parse::<OrganizationId>).transpose()?;
     let (after, limit) = page_of(&query)?;
     let uploads = call.store().admin().uploads(organization.as_ref(), after, limit).await?;
-    reply::ok(&page(&uploads, limit))
+    reply::ok(&ResumableUploadList::of(&uploads, limit))
 }
 
 async fn show(call: Arc<Call>, id: Segment) -> Result<Response, Failure> {
     let upload = call.store().admin().upload(id.plain().parse::<UploadId>()?).await?;
-    reply::ok(&shown(&upload))
+    reply::ok(&ResumableUpload::from(&upload))
 }
 
 /// Cancels an upload, and returns its last state.
@@ -45,5 +45,5 @@ async fn cancel(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Fa
     let id = id.plain().parse::<UploadId>()?;
     let last = call.store().admin().cancel_upload(id).await?;
     call.report("organization_id", last.organization_id.as_str());
-    reply::ok(&shown(&last))
+    reply::ok(&ResumableUpload::from(&last))
 }

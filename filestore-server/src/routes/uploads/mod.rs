@@ -6,19 +6,19 @@
 //! | `create` | POST `/uploads` |
 //! | `session` | HEAD, GET, PATCH and DELETE of one upload |
 //! | `receive` | the body of a request, on its way into an upload |
-//! | `replies`, `shown` | the headers of each protocol, the JSON |
+//! | `replies` | the headers of each protocol |
 
 mod create;
 mod fields;
 mod receive;
 mod replies;
 mod session;
-pub(super) mod shown;
 
 use std::future::ready;
 use std::sync::Arc;
 
 use filestore_core::OrganizationId;
+use filestore_core::api::ResumableUploadList;
 use filestore_core::uploads::UploadId;
 use warp::Filter;
 use warp::reply::Response;
@@ -88,7 +88,7 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
 
     let (after, limit) = page_of(&query)?;
     let uploads = call.store().resumable().list(&organization, after, limit).await?;
-    reply::ok(&shown::page(&uploads, limit))
+    reply::ok(&ResumableUploadList::of(&uploads, limit))
 }
 
 /// Reads the position and the length of a page.

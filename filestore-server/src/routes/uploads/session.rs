@@ -122,7 +122,7 @@ async fn shown(
     if upload.is_finished() && protocol == Protocol::Tus && !wants_json(call) {
         return to_file(call, &upload);
     }
-    reply::ok(&super::shown::shown(&upload))
+    reply::ok(&api::ResumableUpload::from(&upload))
 }
 
 /// Tests whether JSON alone is accepted.

@@ -5,12 +5,12 @@ use futures_util::Stream;
 
 use super::ResumableUploads;
 use super::permit::ResumablePermit;
-use super::request::{Append, Ends, ResumableUpload, UploadAddress};
+use super::request::{Append, Ends};
 use super::terms;
 use super::transfer::Transfer;
 use super::turns::{Turn, Wish};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::file::resumable::UploadStage;
+use crate::domain::file::resumable::{ResumableUpload, UploadAddress, UploadStage};
 use crate::domain::id::UploadId;
 use crate::metadata::UploadRow;
 use crate::service::FileStore;

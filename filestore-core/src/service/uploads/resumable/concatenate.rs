@@ -11,11 +11,11 @@ use futures_util::{StreamExt, stream};
 use sha2::{Digest, Sha256};
 
 use super::ResumableUploads;
-use super::request::{Append, CreatedUpload, Ends, NewResumable, Recheck, UploadAddress};
+use super::request::{Append, CreatedUpload, Ends, NewResumable, Recheck};
 use super::terms;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, Result};
-use crate::domain::file::resumable::UploadStage;
+use crate::domain::file::resumable::{UploadAddress, UploadStage};
 use crate::domain::id::OrganizationId;
 use crate::metadata::UploadRow;
 use crate::service::uploads::idempotency::IdempotencyKey;

@@ -1,12 +1,11 @@
 //! The other ends of a resumable upload (steps R9 and R10): cancelled, expired, failed.
 
 use super::ResumableUploads;
-use super::request::{ResumableUpload, UploadAddress};
 use super::state::End;
 use super::turns::Wish;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::file::resumable::{UploadFailure, UploadStage};
+use crate::domain::file::resumable::{ResumableUpload, UploadAddress, UploadFailure, UploadStage};
 use crate::domain::id::UploadId;
 use crate::metadata::{UploadChange, UploadChanged, UploadRow};
 use crate::service::FileStore;

@@ -13,12 +13,12 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::ResumableUploads;
-use super::request::{Recheck, ResumableUpload};
+use super::request::Recheck;
 use super::state::{End, Finishing};
 use super::terms::{Planned, Terms};
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::file::resumable::{UploadFailure, UploadStage};
+use crate::domain::file::resumable::{ResumableUpload, UploadFailure, UploadStage};
 use crate::domain::id::UploadId;
 use crate::metadata::{FinishUpload, UploadChange, UploadChanged, UploadRow};
 use crate::service::FileStore;

@@ -51,12 +51,12 @@ mod tests;
 
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::resumable::{ResumableUpload, UploadAddress};
 use crate::domain::id::{OrganizationId, UploadId};
 use crate::metadata::UploadRow;
 use crate::service::FileStore;
 
 pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
-use self::request::{ResumableUpload, UploadAddress};
 #[cfg(any(test, feature = "internals"))]
 pub use self::terms::judge as judge_terms;
 use self::turns::Wish;
@@ -116,7 +116,7 @@ impl ResumableUploads<'_> {
         self.view_live(row).await
     }
 
-    /// Lists up to `limit` uploads of an organization in the order of their ids, starting after `after`. The list
+    /// Lists up to `limit` uploads of an organization ordered by id, starting after `after`. The list
     /// contains ended uploads, but no tokens. Running transfers continue.
     pub async fn list(
         self,

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ResumableUploads;
-use super::request::{NewResumable, ResumableTarget, UploadAddress};
+use super::request::{NewResumable, ResumableTarget};
 use super::terms;
 use crate::domain::access::scope::Scope;
 use crate::domain::access::signature::SignedMethod;
 use crate::domain::access::signed_url::{UploadPermit, VerifiedUrl};
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::resumable::UploadAddress;
 use crate::domain::id::{KeyId, OrganizationId};
 use crate::domain::report::erasure::{Era, erased_since_signed};
 use crate::domain::time::clock::Timestamp;

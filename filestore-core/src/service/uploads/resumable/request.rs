@@ -1,56 +1,20 @@
 //! Requests and results of resumable uploads.
 
 use std::fmt;
-use std::str::FromStr;
 
 use futures_util::future::BoxFuture;
 
 use crate::domain::access::scope::Scope;
-use crate::domain::error::{Error, Result};
-use crate::domain::file::resumable::{UploadFailure, UploadStage};
-use crate::domain::id::{FileId, OrganizationId, UploadId};
+use crate::domain::error::Result;
+use crate::domain::file::resumable::{ResumableUpload, UploadAddress};
+use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::report::erasure::Era;
-use crate::domain::time::clock::Timestamp;
 use crate::metadata::UploadRow;
 use crate::service::request::{NewUpload, Preconditions, Replacement};
 use crate::service::uploads::idempotency::IdempotencyKey;
 
 use super::permit::ResumablePermit;
 use super::terms;
-
-/// The address of a resumable upload: its id and a secret token.
-#[derive(Clone, PartialEq, Eq)]
-pub struct UploadAddress {
-    /// Id. Logs and lists show the id without the token.
-    pub upload_id: UploadId,
-    /// The token, 22 characters of base64url. A secret.
-    pub(super) token: String,
-}
-
-impl UploadAddress {
-    /// Returns the address as a path segment, `{upload_id}.{token}`. The result is a secret.
-    pub fn to_segment(&self) -> String {
-        format!("{}.{}", self.upload_id, self.token)
-    }
-}
-
-/// Hides the token.
-impl fmt::Debug for UploadAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.upload_id)
-    }
-}
-
-impl FromStr for UploadAddress {
-    type Err = Error;
-
-    /// Parses `{upload_id}.{token}`. Any other text is `NotFound`, like an unknown upload.
-    fn from_str(text: &str) -> Result<Self> {
-        let read = text.split_once('.').and_then(|(id, token)| Some((id.parse().ok()?, token)));
-        let (upload_id, token) = read.ok_or_else(super::unknown)?;
-        Ok(Self { upload_id, token: token.to_owned() })
-    }
-}
 
 /// A resumable upload to create, without its bytes.
 ///
@@ -69,11 +33,11 @@ impl FromStr for UploadAddress {
 pub struct NewResumable {
     /// A new file, or a file that gets new bytes.
     pub target: ResumableTarget,
-    /// Length of the file. If you do not know the length yet, set it in a later [`Append`].
+    /// File length. If you do not know the length yet, set it in a later [`Append`].
     pub length: Option<u64>,
     /// Idempotency key. A second creation with the same key and the same terms returns the same upload.
     pub idempotency: Option<IdempotencyKey>,
-    /// Text of the client, for example `Upload-Metadata`. Every [`ResumableUpload`] returns it.
+    /// Client text, for example `Upload-Metadata`. Every [`ResumableUpload`] returns it.
     pub note: String,
     /// Place of the upload in a concatenation, for example `Upload-Concat`. Every [`ResumableUpload`] returns it.
     pub concat: Option<String>,
@@ -136,7 +100,7 @@ impl NewResumable {
         }
     }
 
-    /// Sets the length of the file.
+    /// Sets the file's length.
     #[must_use]
     pub fn with_length(mut self, length: u64) -> Self {
         self.length = Some(length);
@@ -194,7 +158,7 @@ pub struct Append {
     pub offset: u64,
     /// Number of bytes in this request, if known. If fewer bytes arrive, the request fails.
     pub content_length: Option<u64>,
-    /// Length of the file, if this request sets it.
+    /// File length, if this request sets it.
     pub length: Option<u64>,
     /// Decides if the file ends with this request.
     pub ends: Ends,
@@ -234,7 +198,7 @@ impl Append {
         }
     }
 
-    /// Sets the length of the file.
+    /// Sets the file's length.
     #[must_use]
     pub fn with_length(mut self, length: u64) -> Self {
         self.length = Some(length);
@@ -267,44 +231,7 @@ impl fmt::Debug for Append {
     }
 }
 
-/// The state of a resumable upload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ResumableUpload {
-    /// Address. A secret.
-    pub address: UploadAddress,
-    /// Stage.
-    pub stage: UploadStage,
-    /// Number of durable bytes. The next request starts at this offset.
-    pub offset: u64,
-    /// Length of the file, if known.
-    pub length: Option<u64>,
-    /// Organization of the file.
-    pub organization_id: OrganizationId,
-    /// Text that the client set at the creation.
-    pub note: String,
-    /// Place of the upload in a concatenation, as the client set it.
-    pub concat: Option<String>,
-    /// Name of the file, if the client set one.
-    pub original_name: Option<String>,
-    /// Id of the file, after the upload is finished.
-    pub file_id: Option<FileId>,
-    /// True if the upload replaces the bytes of a file.
-    pub is_replacement: bool,
-    /// Reason, if the upload has failed.
-    pub failure: Option<UploadFailure>,
-    /// Time of the creation.
-    pub created_at: Timestamp,
-    /// Time at which the upload expires. For an ended upload, the time at which the store forgets it.
-    pub expires_at: Timestamp,
-}
-
 impl ResumableUpload {
-    /// Returns true if the file exists.
-    pub fn is_finished(&self) -> bool {
-        self.stage == UploadStage::Finished
-    }
-
     pub(super) fn of(row: UploadRow, address: UploadAddress) -> Self {
         let shown = terms::shown(&row.terms);
         Self {

@@ -12,10 +12,10 @@ use futures_util::{FutureExt, stream};
 use sha2::{Digest, Sha256 as Hasher};
 use tokio::sync::mpsc;
 
-use super::request::{Append, BodyCheck, Ends, NewResumable, ResumableTarget, ResumableUpload};
+use super::request::{Append, BodyCheck, Ends, NewResumable, ResumableTarget};
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::file::resumable::{UploadStage, UploadTotals};
+use crate::domain::file::resumable::{ResumableUpload, UploadStage, UploadTotals};
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::time::clock::{ManualClock, Timestamp};
 use crate::metadata::UploadChange;

@@ -7,9 +7,9 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::ResumableUploads;
-use super::request::UploadAddress;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
+use crate::domain::file::resumable::UploadAddress;
 use crate::domain::id::UploadId;
 use crate::metadata::UploadRow;
 use crate::tasks;
