@@ -91,9 +91,48 @@ async fn a_wrong_offset_is_409_with_the_right_one() {
         let path = created(&server, version).await.expect(201).only("location").to_owned();
         let wrong = append(&server, &path, version, "3", "?1");
         let wrong = wrong.body("application/partial-upload", "x").send().await;
-        wrong.problem(409, "upload_offset_mismatch");
+        let problem = wrong.problem(409, "upload_offset_mismatch");
         assert_eq!(wrong.only("upload-offset"), "6");
+        assert_eq!(problem.kind, registered("mismatching-upload-offset"));
+        assert_eq!(problem.title, "Mismatching Upload Offset");
+        let members = wrong.json();
+        assert_eq!(
+            (&members["expected-offset"], &members["provided-offset"]),
+            (&6.into(), &3.into())
+        );
     }
+}
+
+/// Returns the URI of a problem type that the draft registers.
+fn registered(name: &str) -> String {
+    format!("https://iana.org/assignments/http-problem-types#{name}")
+}
+
+#[tokio::test]
+async fn registered_problem_types_are_for_those_who_speak_the_draft() {
+    let server = TestServer::start().await;
+    let path = created(&server, "8").await.expect(201).only("location").to_owned();
+    let append = |offset: &str, bytes: &'static str, length: &str| {
+        append(&server, &path, "8", offset, "?1")
+            .header("upload-length", length)
+            .body("application/partial-upload", bytes)
+    };
+
+    let inconsistent = append("6", "world", "12").send().await;
+    let problem = inconsistent.problem(400, "upload_length_inconsistent");
+    assert_eq!(problem.kind, registered("inconsistent-upload-length"));
+    assert_eq!(problem.title, "Inconsistent Upload Length Values");
+
+    append("6", "world", "11").send().await.expect(201);
+    let completed = append("11", "!", "12").send().await.problem(409, "upload_offset_mismatch");
+    assert_eq!((completed.kind, completed.expected_offset), (registered("completed-upload"), None));
+    assert_eq!(completed.title, "Upload Is Completed");
+
+    let tus = server.call(Method::PATCH, &path).header("tus-resumable", "1.0.0");
+    let tus = tus.header("upload-offset", "3").body("application/offset+octet-stream", "x");
+    let problem = tus.send().await.problem(409, "upload_offset_mismatch");
+    assert_eq!(problem.kind, "urn:filestore:problem:upload_offset_mismatch");
+    assert_eq!((problem.title.as_str(), problem.expected_offset), ("Conflict", None));
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use super::vocabulary::ErrorCode;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Problem {
-    /// Problem type: `urn:filestore:problem:<code>`.
+    /// Problem type: `urn:filestore:problem:<code>`. In replies to the drafts of the IETF for resumable uploads, the
+    /// type that the draft registers, if there is one.
     #[serde(rename = "type")]
     pub kind: String,
-    /// HTTP status in words, for example `Not Found`.
+    /// HTTP status in words, for example `Not Found`. For a registered type, the title of that type.
     pub title: String,
     /// HTTP status, for example 404.
     pub status: u16,
@@ -22,7 +23,7 @@ pub struct Problem {
     pub instance: String,
     /// Stable error code. Use this field to decide in a program.
     pub code: ErrorCode,
-    /// Request id, as in the header `X-Request-Id` and in the log of the server.
+    /// Request id, as in the header `X-Request-Id` and in the server's log.
     pub request_id: String,
     /// Field, parameter or key with the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +43,12 @@ pub struct Problem {
     /// Requested state, if the state does not allow the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// Offset at which the resumable upload continues. Only in replies to the drafts of the IETF.
+    #[serde(rename = "expected-offset", default, skip_serializing_if = "Option::is_none")]
+    pub expected_offset: Option<u64>,
+    /// Offset in the request, next to `expected-offset`.
+    #[serde(rename = "provided-offset", default, skip_serializing_if = "Option::is_none")]
+    pub provided_offset: Option<u64>,
 }
 
 impl Problem {
@@ -64,6 +71,8 @@ impl Problem {
             limit: None,
             from: None,
             to: None,
+            expected_offset: None,
+            provided_offset: None,
         }
     }
 }

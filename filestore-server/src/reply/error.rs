@@ -24,6 +24,7 @@ use crate::admission::limiter::Refused;
 use crate::error::{self, Refusal, RefusalKind};
 use crate::http::range::ByteRange;
 use crate::listen::throttle::Throttle;
+use crate::resumable::register;
 
 /// The default value of Retry-After for a full queue.
 const BUSY_RETRY_SECS: u64 = 1;
@@ -121,23 +122,28 @@ fn is_disk_full(error: &Error) -> bool {
 }
 
 impl Failure {
-    /// Creates the reply to request `id` for a client that does not know the status 410: 404 instead.
-    pub(crate) fn into_response_without_gone(self, id: &RequestId) -> Response {
-        let mut response = self.into_response(id);
-        if response.status() == StatusCode::GONE {
-            *response.status_mut() = StatusCode::NOT_FOUND;
-        }
-        response
+    /// Creates the reply to request `id` of a resumable upload by a draft, with the problem types that the draft
+    /// registers. `provided` is the offset of the request.
+    pub(crate) fn into_draft_response(self, id: &RequestId, provided: Option<u64>) -> Response {
+        let expected = match &self {
+            Self::Core(error) => error.details().offset,
+            _ => None,
+        };
+        let mut problem = self.problem(id);
+        register(&mut problem, expected, provided);
+        self.into_response_with(id, &problem)
     }
 
     /// Creates the reply to request `id`. Logs failures of the service.
     pub(crate) fn into_response(self, id: &RequestId) -> Response {
+        let problem = self.problem(id);
+        self.into_response_with(id, &problem)
+    }
+
+    fn into_response_with(self, id: &RequestId, problem: &Problem) -> Response {
         self.log(id);
-        let status = self.kind().status();
-        let problem = self.problem(id, status);
-        let body =
-            serde_json::to_vec(&problem).expect("a problem has string keys and plain values");
-        let mut response = document::of_text(status, Bytes::from(body));
+        let body = serde_json::to_vec(problem).expect("a problem has string keys and plain values");
+        let mut response = document::of_text(self.kind().status(), Bytes::from(body));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         self.add_headers(headers);
@@ -215,8 +221,8 @@ impl Failure {
         details
     }
 
-    fn problem(&self, id: &RequestId, status: StatusCode) -> Problem {
-        let details = self.details();
+    fn problem(&self, id: &RequestId) -> Problem {
+        let (details, status) = (self.details(), self.kind().status());
         let mut problem = Problem::new(self.kind().code(), status.as_u16(), id.to_string());
         // Only the 460 of tus is not registered.
         status.canonical_reason().unwrap_or("Checksum Mismatch").clone_into(&mut problem.title);

@@ -1,13 +1,15 @@
 //! The headers of resumable uploads: tus 1.0, and the drafts of the IETF. Without I/O.
 //!
 //! A request speaks one protocol, which [`Protocol::of`] tells from its headers. `tus` and `draft` read the
-//! headers of one protocol each into the same types. `metadata` and `checksum` read one header each. `judge`
-//! compares what they read with the specifications, for tests and fuzz targets.
+//! headers of one protocol each into the same types. `metadata` and `checksum` read one header each. `problem` has
+//! the problem types of the drafts. `judge` compares what they read with the specifications, for tests and fuzz
+//! targets.
 
 mod checksum;
 mod concat;
 mod draft;
 mod metadata;
+mod problem;
 mod tus;
 pub mod judge;
 
@@ -15,6 +17,7 @@ pub(crate) use checksum::{ALGORITHMS, Checksum};
 pub(crate) use concat::Concat;
 pub(crate) use draft::Interop;
 pub(crate) use metadata::{ClientMetadata, upload_metadata};
+pub(crate) use problem::register;
 pub(crate) use tus::{EXTENSIONS, MEDIA_TYPE, VERSION};
 
 use filestore_core::Error;

@@ -4,11 +4,11 @@ use filestore_core::api::{self, PREFIX};
 use filestore_core::uploads::ResumableUpload;
 use filestore_core::{ErrorKind, FileRecord, Scope};
 use http::header::{ALLOW, CACHE_CONTROL, ETAG, LOCATION, REFERRER_POLICY};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use warp::reply::Response;
 
-use crate::http::date;
 use crate::http::etag::EntityTag;
+use crate::http::{date, single};
 use crate::reply::{self, Empty, Failure, empty};
 use crate::request::call::Call;
 use crate::resumable::{ALGORITHMS, EXTENSIONS, Interop, Protocol, VERSION};
@@ -37,10 +37,8 @@ pub(super) fn sent(
         _ => None,
     };
     let mut response = outcome.unwrap_or_else(|failure| match protocol {
-        Protocol::Draft(draft) if draft < Interop::V8 => {
-            failure.into_response_without_gone(&call.id)
-        }
-        _ => failure.into_response(&call.id),
+        Protocol::Draft(draft) => draft_failure(call, draft, failure),
+        Protocol::Tus | Protocol::Plain => failure.into_response(&call.id),
     });
     let headers = response.headers_mut();
     if let Some(offset) = offset {
@@ -49,6 +47,16 @@ pub(super) fn sent(
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if protocol == Protocol::Tus {
         put(headers, "tus-resumable", VERSION);
+    }
+    response
+}
+
+/// Replies with a failure to a request of a draft. Versions before 8 do not know the status 410.
+fn draft_failure(call: &Call, draft: Interop, failure: Failure) -> Response {
+    let provided = single(&call.headers, "upload-offset").and_then(|offset| offset.parse().ok());
+    let mut response = failure.into_draft_response(&call.id, provided);
+    if draft < Interop::V8 && response.status() == StatusCode::GONE {
+        *response.status_mut() = StatusCode::NOT_FOUND;
     }
     response
 }
