@@ -2,7 +2,6 @@
 //! next one takes up what was stored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use filestore_core::admin::{Backups, FsckDepth, FsckMode, NoProgress};
 use filestore_core::config::BackupDestination;
@@ -34,7 +33,7 @@ struct Scene {
 impl Scene {
     async fn start() -> Self {
         let s3 = S3Server::start().await;
-        let remote = Remote::at(&s3).given_up_on_after(Duration::from_secs(2));
+        let remote = Remote::at(&s3).given_up_on_soon();
 
         let neighbour = Neighbour::start().await;
         let server = serve_with(&[&remote], |config| {

@@ -1,8 +1,6 @@
 //! A provider that misbehaves: nothing acknowledged is lost, nothing unacknowledged is left, and the
 //! organizations beside it ([`Neighbour`]) notice nothing.
 
-use std::time::Duration;
-
 use filestore_core::admin::{FindingKind, FsckDepth, FsckMode, NoProgress};
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::s3::{Fault, Operation};
@@ -17,7 +15,7 @@ async fn impatient(
     s3: &S3Server,
     adjust: impl FnOnce(&mut filestore_server::Config),
 ) -> (TestServer, Remote, Neighbour) {
-    let remote = Remote::at(s3).given_up_on_after(Duration::from_secs(2));
+    let remote = Remote::at(s3).given_up_on_soon();
 
     let neighbour = Neighbour::start().await;
     let server = serve_with(&[&remote], |config| {

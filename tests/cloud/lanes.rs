@@ -11,7 +11,7 @@ use crate::suite::{serve_with, sync_all};
 
 /// A server with a provider that is to fail, which is given up on quickly, and a healthy one.
 async fn with_two(failing: &S3Server, healthy: &S3Server) -> (TestServer, Remote, Remote) {
-    let one = Remote::at(failing).given_up_on_after(Duration::from_secs(2));
+    let one = Remote::at(failing).given_up_on_soon();
     let other = Remote::at(healthy);
 
     let server = serve_with(&[&one, &other], |config| {

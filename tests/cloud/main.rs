@@ -1,5 +1,7 @@
 //! CLOUD providers, against an S3 server in this process.
 
+#[path = "../support/clock.rs"]
+mod clock;
 mod s3_server;
 mod provider;
 mod suite;

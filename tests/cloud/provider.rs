@@ -13,9 +13,12 @@ use filestore_core::internals::storage::{
 };
 use filestore_core::{BlobId, BlobKey, Error, ErrorKind, ManualClock, Sha256, Timestamp};
 use filestore_workspace::s3::{Fault, Operation};
-use filestore_workspace::{S3Server, eventually};
+use filestore_workspace::{HANG, S3Server, eventually};
+use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Method, StatusCode};
+
+use crate::clock::HeldClock;
 
 const MIB: usize = 1 << 20;
 const UNICODE: &str =
@@ -441,21 +444,27 @@ async fn a_provider_that_does_not_answer_is_asked_again_only_by_a_trial() {
     put(cloud, &fresh_key(), b"kept").await.unwrap();
 }
 
-/// A provider that is given up on soon, and not asked twice.
-fn hasty(code: &str, server: &S3Server) -> ProviderConfig {
+/// A provider that is given up on after this time, and not asked twice.
+fn given_up_on_after(timeout: Duration, code: &str, server: &S3Server) -> ProviderConfig {
     let mut config = with_retries(0, server);
     config.code = code.parse().unwrap();
-    config.timeout = Duration::from_secs(2);
-    config.io_timeout = Duration::from_secs(2);
+    (config.timeout, config.io_timeout) = (timeout, timeout);
     config
+}
+
+/// A provider that is never given up on, and not asked twice.
+fn patient(code: &str, server: &S3Server) -> ProviderConfig {
+    given_up_on_after(HANG, code, server)
 }
 
 #[tokio::test]
 async fn all_who_wait_for_a_probe_share_its_outcome() {
     let server = S3Server::start().await;
     let clock = ManualClock::at(Timestamp::now());
-    let registry = ProviderRegistry::open_with(&[hasty("s3", &server)], &clock.clock()).unwrap();
+    let config = given_up_on_after(Duration::from_secs(2), "s3", &server);
+    let registry = ProviderRegistry::open_with(&[config], &clock.clock()).unwrap();
     let cloud = registry.cloud(&"s3".parse().unwrap()).unwrap();
+    let mut timeouts = HeldClock::hold();
     let hung = server.faults().every(Operation::PutObject, Fault::Hang);
 
     let puts: Vec<_> = (0..10)
@@ -464,9 +473,11 @@ async fn all_who_wait_for_a_probe_share_its_outcome() {
             tokio::spawn(async move { put(&cloud, &fresh_key(), b"bytes").await })
         })
         .collect();
-    for put in puts {
-        let error = put.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+    while hung.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    for put in timeouts.passes_until(join_all(puts)).await {
+        assert_eq!(put.unwrap().unwrap_err().kind(), ErrorKind::ProviderUnavailable);
     }
     assert_eq!(hung.count(), 1, "one probe for all");
     assert_eq!(server.requests(Operation::DeleteObject), 0, "nothing can have been made");
@@ -491,7 +502,7 @@ async fn what_a_probe_stored_goes_in_the_end_and_what_a_killed_process_left_too(
     server.place(&others, b"probe");
 
     let failed = server.faults().every(Operation::DeleteObject, Fault::InternalError);
-    let registry = ProviderRegistry::open(&[hasty("s3", &server)]).unwrap();
+    let registry = ProviderRegistry::open(&[patient("s3", &server)]).unwrap();
     let cloud = registry.cloud(&"s3".parse().unwrap()).unwrap();
     let key = fresh_key();
     put(cloud, &key, b"bytes").await.unwrap();
@@ -508,9 +519,8 @@ async fn what_a_probe_stored_goes_in_the_end_and_what_a_killed_process_left_too(
 #[tokio::test]
 async fn a_provider_that_hangs_keeps_no_other_waiting_and_a_put_nobody_wants_is_cancelled() {
     let (hangs, healthy) = (S3Server::start().await, S3Server::start().await);
-    let mut slow = hasty("slow", &hangs);
-    (slow.timeout, slow.io_timeout) = (Duration::from_mins(10), Duration::from_mins(10));
-    let registry = ProviderRegistry::open(&[slow, hasty("fast", &healthy)]).unwrap();
+    let both = [patient("slow", &hangs), patient("fast", &healthy)];
+    let registry = ProviderRegistry::open(&both).unwrap();
     let [slow, fast] =
         ["slow", "fast"].map(|code| registry.cloud(&code.parse().unwrap()).unwrap().clone());
 
@@ -543,7 +553,7 @@ async fn a_provider_that_hangs_keeps_no_other_waiting_and_a_put_nobody_wants_is_
 #[tokio::test]
 async fn a_slow_line_is_no_fault_as_long_as_bytes_move() {
     let server = S3Server::start().await;
-    let cloud = open(hasty("slow", &server));
+    let cloud = open(given_up_on_after(Duration::from_secs(2), "slow", &server));
     put(&cloud, &fresh_key(), b"first").await.unwrap();
 
     let bytes = content(6 * MIB);

@@ -3,6 +3,8 @@
 //! The reference is `filestore-server/docs/reference`; each module names its section. The tests speak
 //! raw HTTP to a server on a port of its own, each with its own data directory, all at once.
 
+#[path = "../support/clock.rs"]
+mod clock;
 mod records;
 mod names;
 mod clients;

@@ -102,9 +102,11 @@ impl Remote {
         Self { config, operator: operator.expect("a client") }
     }
 
-    /// Has the service give up on a call after so long, and make it twice at the most.
+    /// Has the service give up on a call that gets no answer, and make it twice at the most. A call that gets one has
+    /// enough time for it, also on a machine that does much else.
     #[must_use]
-    pub fn given_up_on_after(mut self, timeout: Duration) -> Self {
+    pub fn given_up_on_soon(mut self) -> Self {
+        let timeout = Duration::from_secs(5);
         (self.config.timeout, self.config.io_timeout) = (timeout, timeout);
         self.config.retries = 1;
         self
