@@ -6,7 +6,6 @@ use super::super::ServerIdentity;
 use super::*;
 use crate::domain::access::key::{ApiKey, KeyDigest, KeyScope};
 use crate::domain::access::scope::Scope;
-use crate::domain::error::{ErrorKind, Result};
 use crate::domain::file::status::SyncStatus;
 use crate::domain::id::KeyId;
 use crate::domain::provider::ProviderCode;
@@ -44,6 +43,22 @@ async fn try_join(
     Ok(metadata)
 }
 
+/// Tries to join while those that have joined report again and again that they are alive.
+async fn try_join_beside(schema: &Schema, name: &str, is_only: bool) -> Result<PostgresMetadata> {
+    // A server that is told of a change reports at once.
+    let told = format!("NOTIFY filestore, '{}'", schema.name());
+    let reports = async {
+        loop {
+            schema.run(&told);
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        joined = try_join(schema, name, is_only, PATIENT) => joined,
+        () = reports => unreachable!("they report until then"),
+    }
+}
+
 async fn join(schema: &Schema, name: &str) -> PostgresMetadata {
     try_join(schema, name, false, PATIENT).await.unwrap()
 }
@@ -58,16 +73,6 @@ fn forget_to_see(schema: &Schema, name: &str) {
     schema.run(&format!(
         "UPDATE servers SET seen_at = clock_timestamp() - interval '1 day' WHERE server = '{name}'"
     ));
-}
-
-/// Repeats a call while the server joins the others again.
-async fn once_joined_again<T>(call: impl AsyncFn() -> Result<T>) -> T {
-    loop {
-        match call().await {
-            Err(error) if error.kind() == ErrorKind::Busy => tokio::task::yield_now().await,
-            outcome => return outcome.unwrap(),
-        }
-    }
 }
 
 fn local() -> ProviderCode {
@@ -153,7 +158,7 @@ async fn what_a_server_has_under_way_is_its_own_while_it_lives_and_anybodys_once
 
     // It wakes up, and finds that nothing of all that is its own any more.
     let purged = [Purged::of(deleted.file_id)];
-    let finished = once_joined_again(async || one.finish_purges(&owner, &purged, at(3)).await);
+    let finished = while_busy(async || one.finish_purges(&owner, &purged, at(3)).await);
     assert_eq!(finished.await, 0);
     one.finish_blobs(&blobs, at(3)).await.unwrap();
     one.postpone_blob(&blobs[0], at(9)).await.unwrap();
@@ -189,7 +194,7 @@ async fn a_server_that_was_taken_for_gone_changes_nothing_before_it_has_joined_a
     assert_eq!(get(&one, record.file_id).await.as_deref(), Some(&record), "reads go on");
 
     schema.run("DELETE FROM servers WHERE server = 'alone'");
-    let inserted = once_joined_again(async || one.insert_files(insert([ready("acme")])).await);
+    let inserted = while_busy(async || one.insert_files(insert([ready("acme")])).await);
     assert_eq!(inserted.await, Inserted::Done);
 }
 
@@ -265,16 +270,15 @@ async fn a_start_ends_what_the_process_before_left_and_nothing_of_others() {
 #[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn beside_the_only_server_there_is_no_other() {
     let schema = Schema::new();
-    let only = try_join(&schema, "only", true, HASTY).await.unwrap();
-    let error = try_join(&schema, "second", false, HASTY).await.err().unwrap();
+    let only = try_join(&schema, "only", true, PATIENT).await.unwrap();
+    let error = try_join_beside(&schema, "second", false).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.to_string().contains("says that it is the only one"), "{error}");
     only.close().await;
     drop(only);
 
-    let _one = try_join(&schema, "one", false, HASTY).await.unwrap();
-    let _two = try_join(&schema, "two", false, HASTY).await.unwrap();
-    let error = try_join(&schema, "only", true, HASTY).await.err().unwrap();
+    let (_one, _two) = (join(&schema, "one").await, join(&schema, "two").await);
+    let error = try_join_beside(&schema, "only", true).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.to_string().contains("only_server says that there is none"), "{error}");
 }

@@ -8,6 +8,7 @@ use tokio::task::block_in_place;
 
 use super::{PostgresMetadata, PostgresOptions};
 use crate::domain::config::{Durability, MetadataPlace, PostgresConfig, StoreConfig};
+use crate::domain::error::{ErrorKind, Result};
 
 pub(crate) mod proxy;
 mod opening;
@@ -134,6 +135,16 @@ async fn service(arguments: &[&str]) -> String {
     let done = crate::tasks::blocking(move || run.output()).await.unwrap().unwrap();
     assert!(done.status.success(), "{done:?}");
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// Repeats a call while it is refused as busy.
+async fn while_busy<T>(call: impl AsyncFn() -> Result<T>) -> T {
+    loop {
+        match call().await {
+            Err(error) if error.kind() == ErrorKind::Busy => tokio::task::yield_now().await,
+            outcome => return outcome.unwrap(),
+        }
+    }
 }
 
 /// Waits for a future on a thread of the test's runtime.

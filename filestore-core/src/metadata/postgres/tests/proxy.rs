@@ -166,12 +166,18 @@ impl SlowCommits {
 
     /// Waits for a commit that waits; returns its session.
     pub(crate) async fn session(&self) -> i32 {
+        self.waiting(1).await[0]
+    }
+
+    /// Waits for so many commits that wait; returns their sessions.
+    pub(crate) async fn waiting(&self, commits: usize) -> Vec<i32> {
         // An advisory lock's number is in two parts.
         let query = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND
-             ((classid::bigint << 32) | objid::bigint) = hashtextextended($1, 0) LIMIT 1";
+             ((classid::bigint << 32) | objid::bigint) = hashtextextended($1, 0)";
         loop {
-            if let Some(row) = self.watcher.query_opt(query, &[&self.name]).await.unwrap() {
-                return row.get(0);
+            let rows = self.watcher.query(query, &[&self.name]).await.unwrap();
+            if rows.len() >= commits {
+                return rows.iter().map(|row| row.get(0)).collect();
             }
         }
     }

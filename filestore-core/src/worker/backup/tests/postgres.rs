@@ -47,7 +47,6 @@ impl Cluster {
         let mut config = store_config_at(address(), schema.name());
         let MetadataPlace::Postgres(place) = &mut config.metadata else { panic!("{config:?}") };
         place.only_server = false;
-        place.server_timeout = Duration::from_secs(2);
         let provider = |code: &str| {
             let root = self.path(house).join(code).to_str().unwrap().to_owned();
             ProviderConfig::new(code.parse().unwrap(), "fs").with_option("root", root)
