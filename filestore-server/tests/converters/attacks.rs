@@ -5,9 +5,8 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::Instant;
 
-use crate::bench::{Bench, NO_TYPE, is_out_of_reach, none_is_left, picture, processes_with, said};
+use crate::bench::{Bench, NO_TYPE, is_out_of_reach, none_is_left, picture, said, until_started};
 
 /// Lists the descriptors beyond the first three that a program starts with.
 const LIST_DESCRIPTORS: &str =
@@ -17,15 +16,6 @@ const LIST_DESCRIPTORS: &str =
 fn inherited() -> String {
     let perl = Command::new("/usr/bin/perl").args(["-e", LIST_DESCRIPTORS]).output().unwrap();
     said(&perl)
-}
-
-/// Waits until `count` processes have `word` among their arguments.
-fn until_started(word: &str, count: usize) {
-    let until = Instant::now() + crate::hang::HANG;
-    while processes_with(word) < count {
-        assert!(Instant::now() < until, "{} of {count} processes", processes_with(word));
-        std::thread::yield_now();
-    }
 }
 
 #[tokio::test]
@@ -39,7 +29,7 @@ async fn a_run_ends_with_a_server_that_is_killed() {
     let id = bench.upload("stays", NO_TYPE).await;
     let url = format!("{}/api/v1/files/{id}/200/200", bench.url);
     let asked = tokio::spawn(bench.client.get(url).send());
-    tokio::task::spawn_blocking(|| until_started("65401", 1)).await.unwrap();
+    until_started("65401", 1).await;
     bench.server.kill().unwrap();
     bench.server.wait().unwrap();
     assert!(asked.await.unwrap().is_err());
@@ -85,9 +75,18 @@ async fn a_converter_that_takes_more_than_its_share_is_killed_and_nothing_of_it_
         ("directory", "mkdir \"$2\""),
         ("linked", "cp \"$own/picture.png\" \"$1\"; ln \"$1\" \"$2\""),
     ];
-    let limits = "timeout_secs = 10\ncpu_secs = 3\nmemory_bytes = 100000000\n\
-        max_output_bytes = 1000000\nmax_input_bytes = 1000";
-    let bench = Bench::start(&scripts, limits);
+    let bench = Bench::start_with(&scripts, |name| {
+        // Only those that a time ends, or may end, have little of it.
+        let timeout_secs = match name {
+            "stubborn" | "stops" => 2,
+            "many" | "forks" | "orphans" => 10,
+            _ => 600,
+        };
+        format!(
+            "timeout_secs = {timeout_secs}\ncpu_secs = 600\nmemory_bytes = 100000000\n\
+             max_output_bytes = 1000000\nmax_input_bytes = 1000"
+        )
+    });
     let neighbour = bench.upload("neighbour", &picture(400, 300)).await;
 
     for (name, detail) in [

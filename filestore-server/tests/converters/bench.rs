@@ -52,7 +52,13 @@ impl Drop for Bench {
 }
 
 impl Bench {
+    /// Starts a server with a converter for each script, all with the same settings.
     pub(crate) fn start(scripts: &[(&str, &str)], settings: &str) -> Self {
+        Self::start_with(scripts, |_| settings.to_owned())
+    }
+
+    /// Starts a server with a converter for each script. `settings` names those of a script's converter.
+    pub(crate) fn start_with(scripts: &[(&str, &str)], settings: impl Fn(&str) -> String) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let programs = directory.path().join("programs");
         fs::create_dir(&programs).unwrap();
@@ -74,9 +80,10 @@ impl Bench {
                 config,
                 "[[variants.converters]]\ntypes = [\"application/x-{name}\"]\n\
                  command = [\"{}\", \"{{input}}\", \"{{output}}\"]\n\
-                 readable = [\"{}\"]\n{settings}",
+                 readable = [\"{}\"]\n{}",
                 program.display(),
-                pictures.display()
+                pictures.display(),
+                settings(name)
             )
             .unwrap();
         }
@@ -119,6 +126,15 @@ impl Bench {
         let reply = self.variant(&id, 200).await;
         assert_eq!(reply.status(), 422, "{name}");
         reply.json().await.unwrap()
+    }
+}
+
+/// Waits until `count` processes have `word` among their arguments.
+pub(crate) async fn until_started(word: &'static str, count: usize) {
+    let until = Instant::now() + crate::hang::HANG;
+    while processes_with(word) < count {
+        assert!(Instant::now() < until, "{} of {count} processes", processes_with(word));
+        tokio::task::yield_now().await;
     }
 }
 

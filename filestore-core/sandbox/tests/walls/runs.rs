@@ -10,11 +10,11 @@ use filestore_sandbox::{ErrorKind, Killer, Limits, Result, Sandbox, Scratch};
 
 use crate::bench::{none_is_left, sandbox, until_started};
 
-/// The limits of runs that go beyond them. `time` is for the clock of a machine with other work.
-fn small(time_secs: u64) -> Limits {
+/// The limits of runs that go beyond them. A run that no time is to end has more of it than any machine takes.
+fn small(time_secs: u64, cpu_secs: u64) -> Limits {
     let mut limits = Limits::default();
     limits.time = Duration::from_secs(time_secs);
-    limits.cpu = Duration::from_secs(1);
+    limits.cpu = Duration::from_secs(cpu_secs);
     limits.memory_bytes = 100_000_000;
     limits.file_bytes = 1_000_000;
     limits.scratch_bytes = 2_000_000;
@@ -70,17 +70,21 @@ pub(crate) fn a_command_that_takes_more_than_its_share_is_killed_with_all_its_pr
     let files = "n=0; while :; do n=$((n+1)); head -c 500000 /dev/zero > f$n; sleep 0.1; done";
     let fat = r#"perl -e 'for (1 .. 9) { next if fork; my $x = "x" x 40000000; sleep 98; exit } sleep 98'"#;
     let forks = format!("n=0; while [ $n -lt 300 ]; do sleep {WORD} & n=$((n+1)); done; wait");
-    for (script, time_secs, kinds) in [
-        (&*sleeps, 1, &[ErrorKind::TooSlow][..]),
-        (files, 60, &[ErrorKind::TooMuchOutput]),
-        ("head -c 2000000 /dev/zero >f; exit $?", 60, &[ErrorKind::OverLimit]),
-        ("while :; do :; done", 120, &[ErrorKind::OverLimit]),
-        (fat, 60, &[ErrorKind::TooMuchMemory]),
+    for (script, limits, kinds) in [
+        (&*sleeps, small(1, 600), &[ErrorKind::TooSlow][..]),
+        (files, small(600, 600), &[ErrorKind::TooMuchOutput]),
+        ("head -c 2000000 /dev/zero >f; exit $?", small(600, 600), &[ErrorKind::OverLimit]),
+        ("while :; do :; done", small(600, 1), &[ErrorKind::OverLimit]),
+        (fat, small(600, 600), &[ErrorKind::TooMuchMemory]),
         // Users other than root have a limit of the kernel's, which makes a shell wait.
-        (&forks, 10, &[ErrorKind::TooManyProcesses, ErrorKind::TooMuchMemory, ErrorKind::TooSlow]),
+        (
+            &forks,
+            small(10, 600),
+            &[ErrorKind::TooManyProcesses, ErrorKind::TooMuchMemory, ErrorKind::TooSlow],
+        ),
     ] {
         let scratch = Scratch::new_in(parent.path()).unwrap();
-        let error = run(&sandbox().with_limits(small(time_secs)), &scratch, script).unwrap_err();
+        let error = run(&sandbox().with_limits(limits), &scratch, script).unwrap_err();
         assert!(kinds.contains(&error.kind()), "{script}: {error:?} {}", scratch.stderr());
         none_is_left(WORD, script);
         scratch.close().unwrap();
