@@ -16,10 +16,10 @@ use crate::store::{ByteRange, IfMatch};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
     /// Organization of the file: 1 to 64 letters, digits, _ and -
-    #[arg(long, value_name = "ID")]
+    #[arg(long, env = "FILESTORE_ORG", hide_env_values = true, value_name = "ID")]
     pub(crate) org: String,
     /// Sub-system: a part of your application, for example gallery
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, env = "FILESTORE_SUB", hide_env_values = true, value_name = "NAME")]
     pub(crate) sub: String,
 }
 

@@ -28,6 +28,25 @@ fn the_environment_names_the_data_directory_and_options_beat_it() {
 }
 
 #[test]
+fn the_environment_can_name_the_place_of_new_files_and_options_beat_it() {
+    let bench = Bench::new(Way::Direct);
+    bench.write("a.txt", "a");
+    let placed = |args: &[&str]| {
+        let mut command = bench.command(&["upload", "a.txt", "--json"]);
+        command.args(args).env("FILESTORE_ORG", "acme").env("FILESTORE_SUB", "docs");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let records: Value = serde_json::from_slice(&output.stdout).unwrap();
+        ["organization_id", "sub_system"].map(|name| records[0][name].as_str().unwrap().to_owned())
+    };
+    assert_eq!(placed(&[]), ["acme", "docs"]);
+    assert_eq!(placed(&["--org", "other"]), ["other", "docs"]);
+
+    let all = bench.command(&["list", "--quiet"]).env("FILESTORE_ORG", "acme").output().unwrap();
+    assert_eq!(text(&all.stdout).lines().count(), 2, "a list is not narrowed in silence");
+}
+
+#[test]
 fn a_key_can_come_from_a_file() {
     let bench = Bench::new(Way::Url);
     let made = bench.json(&["key", "create", "--org", "*", "--scope", "admin"]);

@@ -199,6 +199,8 @@ pub(crate) fn filestore(work: &Path) -> Command {
         "FILESTORE_KEY_FILE",
         "FILESTORE_CA_CERT",
         "FILESTORE_DATA_DIR",
+        "FILESTORE_ORG",
+        "FILESTORE_SUB",
         "FILESTORE_LOG",
         "FILESTORE_CONFIG",
         "COLUMNS",
