@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use filestore_core::api::{ErrorCode, InvalidId, Problem};
 
-/// The result of a call.
+/// A call's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The failure kind. Later versions can add kinds.
@@ -111,13 +111,13 @@ impl Error {
         self.0.status
     }
 
-    /// Returns the stable code of the server, for example [`ErrorCode::InvalidTransition`].
+    /// Returns the server's stable code, for example [`ErrorCode::InvalidTransition`].
     pub fn code(&self) -> Option<&ErrorCode> {
         let code = &self.0.problem.as_ref()?.code;
         (!code.as_str().is_empty()).then_some(code)
     }
 
-    /// Returns the name of the invalid field, parameter or key.
+    /// Returns the invalid field, parameter or key.
     pub fn field(&self) -> Option<&str> {
         self.0.problem.as_ref()?.field.as_deref()
     }
@@ -132,7 +132,7 @@ impl Error {
         self.0.retry_after
     }
 
-    /// Returns the problem document of the server (RFC 9457).
+    /// Returns the server's problem document (RFC 9457).
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.as_ref()
     }

@@ -28,7 +28,7 @@ impl Client {
         self.json(Call::idempotent(self.request(Method::GET, &["me"]))).await
     }
 
-    /// Returns one page of the organizations that have files or an active binding, with their
+    /// Returns a page with the organizations that have files or an active binding, with their
     /// storage usage. To get all pages, use [`all_organizations`](Self::all_organizations).
     ///
     /// ```no_run
@@ -45,7 +45,7 @@ impl Client {
         self.json(Call::idempotent(request)).await
     }
 
-    /// Returns a stream of all organizations. It fetches each page on demand and ends after an
+    /// Returns a stream with all organizations. It fetches each page on demand and ends after an
     /// error.
     ///
     /// ```no_run

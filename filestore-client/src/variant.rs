@@ -24,7 +24,7 @@ const LIMIT_BYTES: usize = 64 << 20;
 pub struct Variant {
     /// Bytes of the image.
     pub bytes: Bytes,
-    /// Media type: `image/webp`, or the type of the original if the original is small enough.
+    /// Media type: `image/webp`, or the original's type if the original is small enough.
     pub content_type: String,
     /// ETag, for [`VariantRequest::if_changed`].
     pub etag: Option<String>,

@@ -40,7 +40,7 @@ use crate::transport::Call;
 ///
 /// If the server asks for API keys, the client's key needs the scope `admin` for all organizations.
 ///
-/// For example, create a key for a web shop and print the state of the service:
+/// For example, create a key for a web shop and print the service's state:
 ///
 /// ```no_run
 /// use filestore_client::api::CreateKey;

@@ -66,7 +66,7 @@ impl Client {
     ///
     /// | variable | value |
     /// |---|---|
-    /// | `FILESTORE_URL` | Base URL of the server. |
+    /// | `FILESTORE_URL` | The server's base URL. |
     /// | `FILESTORE_KEY` | API key (optional). The older name `FILESTORE_API_KEY` still works. |
     /// | `FILESTORE_KEY_FILE` | File that contains the API key, if no variable contains the key. |
     ///
@@ -89,7 +89,7 @@ impl Client {
         ClientBuilder::new(base_url.as_ref())
     }
 
-    /// Returns a client with another idle timeout. The new client shares the connections of this
+    /// Returns a client with another idle timeout. The new client shares the connections with this
     /// client.
     ///
     /// To limit a whole call, wrap its future in `tokio::time::timeout`. If you drop the future,
@@ -116,7 +116,7 @@ impl Client {
         self.with_settings(|settings| settings.reply_timeout = reply)
     }
 
-    /// Returns a client with another retry policy. The new client shares the connections of this
+    /// Returns a client with another retry policy. The new client shares the connections with this
     /// client.
     #[must_use]
     pub fn with_retry(&self, policy: RetryPolicy) -> Self {
@@ -227,7 +227,7 @@ impl Client {
         Ok(reply)
     }
 
-    /// Returns the number of an organization's files and bytes by location, with its quotas.
+    /// Counts an organization's files and bytes by location, with its quotas.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {

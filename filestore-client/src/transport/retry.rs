@@ -34,7 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Maximum number of attempts (default 4). 1 means no retries. Progress in a download resets
+    /// Maximum attempts (default 4). 1 means no retries. Progress in a download resets
     /// the count.
     pub max_attempts: u32,
     /// Upper limit for the first pause (default 200 ms). The limit doubles with every retry.
@@ -70,7 +70,7 @@ impl RetryPolicy {
         Self::default().max_attempts(1)
     }
 
-    /// Sets the maximum number of attempts. 1 means no retries.
+    /// Sets the maximum attempts. 1 means no retries.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = attempts;
@@ -92,7 +92,7 @@ impl RetryPolicy {
     }
 
     /// Sets the longest time from a refused or broken connection to the last retry. Zero leaves it
-    /// to the maximum number of attempts.
+    /// to the maximum attempts.
     #[must_use]
     pub fn max_outage(mut self, time: Duration) -> Self {
         self.max_outage = time;

@@ -62,7 +62,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Creates an upload of an item.
+    /// Creates an upload from an item.
     pub fn new(item: Item) -> Self {
         Self {
             item,
@@ -73,17 +73,17 @@ impl Upload {
         }
     }
 
-    /// Creates an upload of the file at `path`. See [`Item::from_path`].
+    /// Creates an upload from the file at `path`. See [`Item::from_path`].
     pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
         Ok(Self::new(Item::from_path(path)?))
     }
 
-    /// Creates an upload of bytes in memory.
+    /// Creates an upload from bytes in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         Self::new(Item::from_bytes(bytes))
     }
 
-    /// Creates an upload of the bytes from `reader`. See [`Item::from_reader`].
+    /// Creates an upload with the bytes from `reader`. See [`Item::from_reader`].
     pub fn from_reader(
         reader: impl AsyncRead + Send + Unpin + 'static,
         len_bytes: Option<u64>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The limits of a run. The kernel enforces some limits for each process and file. The other limits apply to
+/// A run's limits. The kernel enforces some limits for each process and file. The other limits apply to
 /// all processes of a run together, which the crate inspects ten times a second.
 ///
 /// Two limits are fixed. A run has at most 128 processes and 10,000 files and directories.

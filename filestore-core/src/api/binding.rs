@@ -12,7 +12,7 @@ use super::id::OrganizationNumber;
 pub struct ProviderReply {
     /// Provider code, for example `LOCAL` or `s3-eu`.
     pub provider_code: String,
-    /// Display name of the provider.
+    /// The provider's display name.
     pub provider_name: String,
 }
 

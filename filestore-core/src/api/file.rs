@@ -7,7 +7,7 @@ use super::vocabulary::{ErrorCode, PurgeStatus, Status, StorageLocation, SyncSta
 /// Custom metadata: a JSON object that your application keeps with a file.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;
 
-/// The record of a file, from uploads, listings and `info`.
+/// A file's record, from uploads, listings and `info`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub struct FileRecord {
     pub file_size: u64,
     /// File name extension in lower case, without the dot. Can be empty.
     pub ext: String,
-    /// Storage key of the current blob. Each replacement creates a new storage key.
+    /// The current blob's storage key. Each replacement creates a new storage key.
     pub file_path: String,
     /// Progress towards the organization's provider.
     pub sync_status: SyncStatus,
@@ -120,7 +120,7 @@ pub enum RestoreReply {
 }
 
 impl RestoreReply {
-    /// Returns the id of the restored file.
+    /// Returns the restored file's id.
     pub fn file_id(&self) -> &str {
         match self {
             Self::Record(record) => &record.file_id,
@@ -192,7 +192,7 @@ impl EditReply {
         }
     }
 
-    /// Returns the id of the edited file.
+    /// Returns the edited file's id.
     pub fn file_id(&self) -> &str {
         match self {
             Self::Record(record) => &record.file_id,
@@ -233,7 +233,7 @@ impl DeleteFilesReply {
     }
 }
 
-/// The result for one file of POST `/files/delete`.
+/// One file's result in POST `/files/delete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -264,7 +264,7 @@ pub struct DeleteFileError {
 }
 
 impl DeleteFileResult {
-    /// Creates the result of a file that is deleted and not yet purged.
+    /// Creates the result for a file that is deleted and not yet purged.
     pub fn pending(id: impl Into<String>, storage_location: impl Into<StorageLocation>) -> Self {
         Self {
             id: id.into(),
@@ -275,7 +275,7 @@ impl DeleteFileResult {
         }
     }
 
-    /// Creates the result of a file that is not deleted.
+    /// Creates the result for a file that is not deleted.
     pub fn failed(
         id: impl Into<String>,
         code: impl Into<ErrorCode>,
@@ -323,7 +323,7 @@ impl RestoreFilesReply {
     }
 }
 
-/// The result for one file of POST `/files/restore`.
+/// One file's result in POST `/files/restore`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -348,12 +348,12 @@ pub struct RestoreFileError {
 }
 
 impl RestoreFileResult {
-    /// Creates the result of a file that is not deleted.
+    /// Creates the result for a file that is not deleted.
     pub fn restored(id: impl Into<String>) -> Self {
         Self { id: id.into(), restored: true, error: None }
     }
 
-    /// Creates the result of a file that is not restored.
+    /// Creates the result for a file that is not restored.
     pub fn failed(
         id: impl Into<String>,
         code: impl Into<ErrorCode>,

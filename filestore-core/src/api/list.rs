@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::file::FileRecord;
 use super::vocabulary::{PurgeStatus, Status, SyncStatus};
 
-/// The query of GET `/files`. The newest records come first. A field that is `None` does not
+/// The query for GET `/files`. The newest records come first. A field that is `None` does not
 /// filter.
 ///
 /// ```
@@ -21,9 +21,9 @@ use super::vocabulary::{PurgeStatus, Status, SyncStatus};
 #[serde(default)]
 #[non_exhaustive]
 pub struct ListQuery {
-    /// Only files of this organization.
+    /// Only this organization's files.
     pub organization_id: Option<String>,
-    /// Only files of this sub-system.
+    /// Only this sub-system's files.
     pub sub_system: Option<String>,
     /// Only files with this status.
     pub status: Option<Status>,
@@ -33,7 +33,7 @@ pub struct ListQuery {
     pub purge_status: Option<PurgeStatus>,
     /// Records in a page, 1 to 1000 (default 100).
     pub limit: Option<u32>,
-    /// `next_cursor` of the previous page.
+    /// `next_cursor` from the previous page.
     pub cursor: Option<String>,
     /// Only files with a name that begins with this text. If you also set an organization, records
     /// come in the order of names.
@@ -57,14 +57,14 @@ impl ListQuery {
         Self::default()
     }
 
-    /// Keeps only files of one organization.
+    /// Keeps only one organization's files.
     #[must_use]
     pub fn organization_id(mut self, id: impl Into<String>) -> Self {
         self.organization_id = Some(id.into());
         self
     }
 
-    /// Keeps only files of one sub-system.
+    /// Keeps only one sub-system's files.
     #[must_use]
     pub fn sub_system(mut self, name: impl Into<String>) -> Self {
         self.sub_system = Some(name.into());
@@ -92,7 +92,7 @@ impl ListQuery {
         self
     }
 
-    /// Sets the number of records in a page, 1 to 1000 (default 100).
+    /// Sets the page size in records, 1 to 1000 (default 100).
     #[must_use]
     pub fn limit(mut self, records: u32) -> Self {
         self.limit = Some(records);
@@ -171,7 +171,7 @@ mod members {
     }
 }
 
-/// One page of a listing.
+/// A page from a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -16,13 +16,13 @@ pub struct MeReply {
     pub key: Option<MeKey>,
     /// The store.
     pub store: MeStore,
-    /// Limits of the service.
+    /// Service limits.
     pub limits: MeLimits,
-    /// Optional features of the service.
+    /// Optional service features.
     pub features: MeFeatures,
 }
 
-/// The key of a request, as GET `/me` shows the key.
+/// A request's key, as GET `/me` shows the key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -50,18 +50,18 @@ pub struct MeStore {
     pub version: String,
 }
 
-/// Limits of a service.
+/// Service limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MeLimits {
     /// Maximum file size, in bytes.
     pub max_file_size: u64,
-    /// Maximum number of files in a batch.
+    /// Maximum files in a batch.
     pub max_batch_items: u64,
     /// Maximum total size of a batch, in bytes.
     pub max_batch_size: u64,
-    /// Maximum number of ids in one POST `/files/delete` or `/files/restore`.
+    /// Maximum ids in one POST `/files/delete` or `/files/restore`.
     pub max_ids: u64,
     /// Maximum size of a file that POST `/uploads` receives in several requests, in bytes.
     #[serde(default)]
@@ -70,13 +70,13 @@ pub struct MeLimits {
     pub temp_ttl_secs: u64,
     /// Time between a deletion and the purge, in seconds. You can restore the file until then.
     pub purge_grace_secs: u64,
-    /// Maximum number of files of an organization. Null if there is no limit.
+    /// Maximum files in an organization. Null if there is no limit.
     pub quota_files: Option<u64>,
     /// Maximum total size of an organization's files, in bytes. Null if there is no limit.
     pub quota_bytes: Option<u64>,
 }
 
-/// Optional features of a service.
+/// Optional service features.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -68,17 +68,17 @@ pub use vocabulary::{
     Status, StorageLocation, SyncStatus, UnknownWord,
 };
 
-/// Path prefix of every endpoint.
+/// Path prefix for every endpoint.
 pub const PREFIX: &str = "/api/v1";
 
-/// Maximum number of files in one POST `/files/delete`.
+/// Maximum files in one POST `/files/delete`.
 pub const MAX_DELETED_AT_ONCE: usize = 1000;
 
-/// Maximum number of files in one POST `/files/restore`.
+/// Maximum files in one POST `/files/restore`.
 pub const MAX_RESTORED_AT_ONCE: usize = MAX_DELETED_AT_ONCE;
 
-/// Maximum number of files on a contact sheet.
+/// Maximum files on a contact sheet.
 pub const MAX_SHEET_FILES: usize = 100;
 
-/// Sizes of variants: the side of the square, in pixels.
+/// Variant sizes: the side of the square, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];

@@ -43,7 +43,7 @@ pub struct PurgeReceipt {
     pub format: u32,
     /// Store id.
     pub store_id: String,
-    /// Id of the purged file.
+    /// The purged file's id.
     pub file_id: String,
     /// Organization that owned the file.
     pub organization_id: String,
@@ -56,7 +56,7 @@ pub struct PurgeReceipt {
     /// Time at which the purge removed the record. All bytes were absent then, except the blobs in
     /// `awaited`.
     pub purged_at: String,
-    /// Removed blobs of the file, also blobs from before a replacement.
+    /// The file's removed blobs, also blobs from before a replacement.
     pub removed: Vec<RemovedBlob>,
     /// Removed blobs that `removed` does not list.
     pub unlisted: u64,
@@ -71,11 +71,11 @@ pub struct PurgeReceipt {
     /// that were replaced before this time, and does not search for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_from: Option<String>,
-    /// True if every place was checked and contains no bytes of the file.
+    /// True if every place was checked and does not contain the file's bytes.
     pub absent_everywhere: bool,
-    /// Time of this receipt.
+    /// Receipt time.
     pub issued_at: String,
-    /// Expiry time of the receipt. Later, the server returns no receipt for this file.
+    /// Receipt expiry time. Later, the server returns no receipt for this file.
     pub kept_until: String,
     /// Public key that verifies the signature, 64 hexadecimal digits.
     pub public_key: String,
@@ -105,7 +105,7 @@ pub struct DeletedBy {
 pub struct RemovedBlob {
     /// Code of the provider that stored the blob.
     pub provider: String,
-    /// Storage key of the blob.
+    /// The blob's storage key.
     pub key: String,
     /// SHA-256 digest, 64 hexadecimal digits. Null if the write was interrupted.
     pub sha256: Option<String>,
@@ -113,7 +113,7 @@ pub struct RemovedBlob {
     pub size_bytes: Option<u64>,
     /// Time at which the blob was removed and confirmed as absent.
     pub absent_at: String,
-    /// Time of the last check that found the blob absent.
+    /// Last time at which a check found the blob absent.
     pub checked_at: String,
 }
 
@@ -125,9 +125,9 @@ pub struct RemovedBlob {
 pub struct AwaitedBlob {
     /// Code of the provider that might store the blob.
     pub provider: String,
-    /// Storage key of the blob.
+    /// The blob's storage key.
     pub key: String,
-    /// Earliest time of the next check. Null while a write of this object might still be in
+    /// Earliest time for the next check. Null while a write of this object might still be in
     /// progress.
     pub due_at: Option<String>,
 }
@@ -146,7 +146,7 @@ pub struct BackupLook {
     pub destination_id: Option<String>,
     /// Check time.
     pub checked_at: String,
-    /// Snapshots that contain bytes of the file, oldest first.
+    /// Snapshots that contain the file's bytes, oldest first.
     pub snapshots: Vec<HoldingSnapshot>,
     /// SHA-256 digests of bytes at the destination that belong to no finished snapshot.
     pub loose: Vec<String>,
@@ -154,7 +154,7 @@ pub struct BackupLook {
     pub problem: Option<String>,
 }
 
-/// A snapshot that contains bytes of the file.
+/// A snapshot that contains the file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -164,9 +164,9 @@ pub struct HoldingSnapshot {
     pub snapshot_id: String,
     /// Snapshot time.
     pub created_at: String,
-    /// SHA-256 digests of the bytes in the snapshot.
+    /// SHA-256 digests in the snapshot.
     pub sha256: Vec<String>,
-    /// Planned removal time of the snapshot. Null, because only an operator removes snapshots.
+    /// Planned removal time. Null, because only an operator removes snapshots.
     pub pruned_at: Option<String>,
 }
 

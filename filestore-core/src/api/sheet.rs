@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::vocabulary::ErrorCode;
 
-/// The map of a contact sheet, with the position of each file.
+/// The map of a contact sheet, with each file's position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -23,7 +23,7 @@ pub struct SignRequest {
     /// Variant size in pixels, for example 400. If absent, the URL leads to the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// Fit of the picture in the square (default `cover`).
+    /// How the picture fits the square (default `cover`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
     /// If true, a variant shows all frames of an animation. Needs `size`.
@@ -83,14 +83,14 @@ impl SignRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignUploadRequest {
-    /// Organization of the new file.
+    /// The new file's organization.
     pub organization_id: String,
-    /// Sub-system of the new file, for example `avatars`.
+    /// The new file's sub-system, for example `avatars`.
     pub sub_system: String,
     /// Maximum file size in bytes (default: the server limit).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u64>,
-    /// Media type of the file, for example `image/png`. If absent, the uploader chooses.
+    /// File media type, for example `image/png`. If absent, the uploader chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// If true, the new file is `TEMP`.
@@ -107,7 +107,7 @@ pub struct SignUploadRequest {
 }
 
 impl SignUploadRequest {
-    /// Requests a URL to upload a file of any type and size.
+    /// Requests a URL to upload a file with any type and size.
     pub fn new(organization_id: impl Into<String>, sub_system: impl Into<String>) -> Self {
         Self {
             organization_id: organization_id.into(),
@@ -123,7 +123,7 @@ impl SignUploadRequest {
         self
     }
 
-    /// Sets the media type of the file.
+    /// Sets the file's media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -195,7 +195,7 @@ pub struct SigningSecretReply {
     pub signs: bool,
     /// Creation time in RFC 3339. Null for a configured secret.
     pub created_at: Option<String>,
-    /// Expiry time of the secret's URLs in RFC 3339. Null if no expiry is set.
+    /// Expiry time for the secret's URLs in RFC 3339. Null if no expiry is set.
     pub valid_until: Option<String>,
 }
 

@@ -18,7 +18,7 @@ pub struct ResumableUpload {
     pub length: Option<u64>,
     /// True if the file exists.
     pub complete: bool,
-    /// Time of the creation in RFC 3339 (UTC, milliseconds).
+    /// Creation time in RFC 3339 (UTC, milliseconds).
     pub created_at: String,
     /// Time in RFC 3339 at which the upload ends. If the upload has ended, the server forgets it at this time.
     pub expires_at: String,

@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 pub struct UsageReply {
     /// Organization id.
     pub organization_id: String,
-    /// Number of files. Temporary files count, and deleted files count until the purge.
+    /// File count. Temporary files count, and deleted files count until the purge.
     pub files: u64,
     /// Their total size, in bytes.
     pub bytes: u64,
     /// The same figures for each location.
     pub by_location: UsageByLocation,
-    /// Temporary files that are not deleted. They are part of `files` and `bytes`.
+    /// Temporary files that are not deleted. `files` and `bytes` include them.
     #[serde(default)]
     pub temp: UsageAt,
-    /// Deleted files, until the purge. They are part of `files` and `bytes`.
+    /// Deleted files, until the purge. `files` and `bytes` include them.
     #[serde(default)]
     pub deleted: UsageAt,
-    /// Maximum number of files. Null if there is no limit.
+    /// Maximum files. Null if there is no limit.
     pub quota_files: Option<u64>,
     /// Maximum total size in bytes. Null if there is no limit.
     pub quota_bytes: Option<u64>,
@@ -39,7 +39,7 @@ pub struct UsageByLocation {
     pub cloud: UsageAt,
 }
 
-/// Number and size of files.
+/// Files: number and size.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -50,7 +50,7 @@ pub struct UsageAt {
     pub bytes: u64,
 }
 
-/// The query of GET `/organizations` and of GET `/organizations/{organization_id}/sub-systems`.
+/// The query for GET `/organizations` and GET `/organizations/{organization_id}/sub-systems`.
 ///
 /// ```
 /// use filestore_core::api::PageQuery;
@@ -65,7 +65,7 @@ pub struct UsageAt {
 pub struct PageQuery {
     /// Items in a page, 1 to 1000 (default 100).
     pub limit: Option<u32>,
-    /// `next_cursor` of the previous page.
+    /// `next_cursor` from the previous page.
     pub cursor: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl PageQuery {
         Self::default()
     }
 
-    /// Sets the number of items in a page, 1 to 1000 (default 100).
+    /// Sets the page size in items, 1 to 1000 (default 100).
     #[must_use]
     pub fn limit(mut self, items: u32) -> Self {
         self.limit = Some(items);
@@ -90,12 +90,12 @@ impl PageQuery {
     }
 }
 
-/// One page of GET `/organizations`.
+/// A page from GET `/organizations`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OrganizationsReply {
-    /// This page's organizations, in the order of their ids: each has files or an active binding.
+    /// This page's organizations, ordered by id: each has files or an active binding.
     pub items: Vec<OrganizationReply>,
     /// Cursor for the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,
@@ -108,11 +108,11 @@ pub struct OrganizationsReply {
 pub struct OrganizationReply {
     /// Organization id.
     pub organization_id: String,
-    /// Number of files. Temporary files count, and deleted files count until the purge.
+    /// File count. Temporary files count, and deleted files count until the purge.
     pub files: u64,
     /// Their total size, in bytes.
     pub bytes: u64,
-    /// Maximum number of files. Null if there is no limit.
+    /// Maximum files. Null if there is no limit.
     pub quota_files: Option<u64>,
     /// Maximum total size in bytes. Null if there is no limit.
     pub quota_bytes: Option<u64>,
@@ -133,12 +133,12 @@ pub struct OrganizationBinding {
     pub sync_enabled: bool,
 }
 
-/// One page of GET `/organizations/{organization_id}/sub-systems`.
+/// A page from GET `/organizations/{organization_id}/sub-systems`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SubSystemsReply {
-    /// Sub-systems with files, in the order of their names.
+    /// Sub-systems with files, ordered by name.
     pub items: Vec<SubSystemReply>,
     /// Cursor for the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,
@@ -151,12 +151,12 @@ pub struct SubSystemsReply {
 pub struct SubSystemReply {
     /// Sub-system, for example `invoices`.
     pub sub_system: String,
-    /// Number of files. Temporary files count, and deleted files count until the purge.
+    /// File count. Temporary files count, and deleted files count until the purge.
     pub files: u64,
     /// Their total size, in bytes.
     pub bytes: u64,
-    /// Temporary files that are not deleted. They are part of `files` and `bytes`.
+    /// Temporary files that are not deleted. `files` and `bytes` include them.
     pub temp: UsageAt,
-    /// Deleted files, until the purge. They are part of `files` and `bytes`.
+    /// Deleted files, until the purge. `files` and `bytes` include them.
     pub deleted: UsageAt,
 }

@@ -460,7 +460,7 @@ pub struct AnimationLimits {
     /// Processor time for one variant (default 10 s), in addition to the
     /// [`deadline`](VariantConfig::deadline).
     pub cpu: Duration,
-    /// Maximum size of the variant, in bytes (default 16 MiB).
+    /// Maximum variant size, in bytes (default 16 MiB).
     pub max_bytes: u64,
 }
 

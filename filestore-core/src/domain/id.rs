@@ -26,7 +26,7 @@ impl FileId {
         Self(Ulid::from_parts(millis, 0))
     }
 
-    /// Returns the creation time of the id, by its store's clock. This is the upload time of
+    /// Returns the id's creation time, by its store's clock. This is the upload time of
     /// the file.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
@@ -64,7 +64,7 @@ impl BlobId {
         Self(fresh_ulid(now))
     }
 
-    /// Returns the creation time of the id, by its store's clock.
+    /// Returns the id's creation time, by its store's clock.
     pub fn made_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }

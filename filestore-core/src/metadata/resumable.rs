@@ -24,7 +24,7 @@ pub struct UploadRow {
     pub epoch: u64,
     /// The number of bytes that are durable, and so may be told.
     pub offset: u64,
-    /// The length of the file, once it is known.
+    /// The file's length, once it is known.
     pub length: Option<u64>,
     /// The bytes that count for the bounds: the length, or a bound of what has arrived.
     pub held_bytes: u64,
@@ -114,7 +114,7 @@ pub struct FinishUpload {
     pub upload_id: UploadId,
     /// The epoch in which it was completed.
     pub epoch: u64,
-    /// The length of the file.
+    /// The file's length.
     pub length: u64,
     /// The present instant.
     pub now: Timestamp,

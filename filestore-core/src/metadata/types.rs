@@ -113,7 +113,7 @@ pub enum Inserted {
 pub struct StoredSecret {
     /// The secret with its name.
     pub secret: SigningSecret,
-    /// The creation time of the secret.
+    /// The secret's creation time.
     pub created_at: Timestamp,
     /// The time at which its URLs expire. `None` for the secret that signs.
     pub valid_until: Option<Timestamp>,
@@ -139,7 +139,7 @@ pub struct IdempotencyEntry {
     pub file_ids: Vec<FileId>,
     /// The reply's body.
     pub reply: Vec<u8>,
-    /// The expiry time of the reply.
+    /// The reply's expiry time.
     pub expires_at: Timestamp,
 }
 
@@ -423,7 +423,7 @@ pub struct SyncClaim {
     pub record: FileRecord,
     /// The target provider.
     pub target: ProviderCode,
-    /// The key of the copy. The key is recorded as a [`WriteIntent`].
+    /// The copy's key. The key is recorded as a [`WriteIntent`].
     pub key: BlobKey,
     /// The number of failed attempts so far.
     pub attempts: u32,

@@ -124,12 +124,12 @@ impl DataDir {
         check_can_create(&path).map_err(|error| unusable(&path, error))
     }
 
-    /// Returns the absolute path of the directory.
+    /// Returns the directory's absolute path.
     pub fn path(&self) -> &Path {
         &self.held.path
     }
 
-    /// Returns the path of the SQLite database.
+    /// Returns the SQLite database path.
     pub fn database(&self) -> PathBuf {
         Self::database_in(self.path())
     }
@@ -144,7 +144,7 @@ impl DataDir {
         self.path().join("metadata.sqlite3.copied")
     }
 
-    /// Returns the working directory of converters.
+    /// Returns the working directory for converters.
     pub fn converters(&self) -> PathBuf {
         self.path().join("converters")
     }
@@ -154,7 +154,7 @@ impl DataDir {
         self.path().join("scratch")
     }
 
-    /// Returns the existing directory of the variant cache.
+    /// Returns the existing variant cache directory.
     pub fn variants(&self) -> PathBuf {
         self.path().join("variants")
     }

@@ -176,7 +176,7 @@ impl ProviderRegistry {
         self.clouds.get(code).ok_or_else(|| not_configured(code))
     }
 
-    /// Returns the health of all configured providers, ordered by code.
+    /// Returns the health for all configured providers, ordered by code.
     pub fn health(&self) -> Vec<ProviderHealth> {
         self.clouds.values().map(Cloud::health).collect()
     }
@@ -209,7 +209,7 @@ impl ProviderRegistry {
         self.providers.iter().find(|provider| provider.code == *code)
     }
 
-    /// Returns the location of the provider's files. An unconfigured code belonged to a cloud,
+    /// Returns the provider's location. An unconfigured code belonged to a cloud,
     /// because `LOCAL` always exists.
     pub fn location(&self, code: &ProviderCode) -> Location {
         self.get(code).map_or(Location::Cloud, |provider| provider.location)

@@ -9,7 +9,7 @@ use crate::domain::id::{FileId, OrganizationId, Sha256};
 /// filter, another encoder setting) makes new variants instead of serving old ones.
 pub(crate) const RECIPE: u32 = 8;
 
-/// The identity of a variant. The same key always means the same picture.
+/// A variant's identity. The same key always means the same picture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VariantKey {
     /// The file's organization. The organization is a part of the key, so that organizations share no

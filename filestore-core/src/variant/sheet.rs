@@ -9,7 +9,7 @@ use crate::domain::file::sheet::{SheetGrid, SheetPlace};
 use crate::domain::file::variant::Fit;
 use crate::domain::id::{FileId, Sha256};
 
-/// The identity of a sheet: the blobs in it, in order. If a file is replaced, deleted or not accessible to
+/// A sheet's identity: the blobs in it, in order. If a file is replaced, deleted or not accessible to
 /// the caller, the key differs. A sheet can therefore never be stale.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SheetKey {

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::single;
 
-/// The bytes of a representation that a Range header selects.
+/// A representation's bytes that a Range header selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRange {
     /// The whole representation (200). The request has no Range header, or the header must be ignored.

@@ -109,7 +109,7 @@ pub struct Options {
     pub max_connections: usize,
     /// The maximum number of connections from one address. See [`Shares`].
     pub max_connections_per_address: usize,
-    /// The size of a connection's read buffer, in bytes. This size is also the maximum size of a header
+    /// The size of a connection's read buffer, in bytes. This size is also the maximum header size
     /// block. Values below 8192 count as 8192.
     pub buffer_bytes: usize,
 }

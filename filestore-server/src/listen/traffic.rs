@@ -17,32 +17,32 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Returns the number of open connections.
+    /// Counts the open connections.
     pub fn connections(&self) -> u64 {
         self.connections.load(Relaxed)
     }
 
-    /// Returns the number of accepted connections.
+    /// Counts the accepted connections.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Relaxed)
     }
 
-    /// Returns the number of connections that ended because their client was too slow.
+    /// Counts the connections that ended because their client was too slow.
     pub fn timed_out(&self) -> u64 {
         self.timed_out.load(Relaxed)
     }
 
-    /// Returns the number of requests without a completely sent reply.
+    /// Counts the requests without a completely sent reply.
     pub fn requests(&self) -> u64 {
         self.requests.load(Relaxed)
     }
 
-    /// Returns the number of received bytes.
+    /// Counts the received bytes.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Relaxed)
     }
 
-    /// Returns the number of sent bytes.
+    /// Counts the sent bytes.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Relaxed)
     }

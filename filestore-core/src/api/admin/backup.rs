@@ -29,12 +29,12 @@ impl BackupDestination {
 pub struct Snapshot {
     /// Snapshot id. A later snapshot has a greater id.
     pub snapshot_id: String,
-    /// Id of the store in the snapshot.
+    /// Store id in the snapshot.
     pub store_id: String,
     /// Snapshot time, in RFC 3339 (UTC, milliseconds), for example
     /// `2026-11-21T08:15:30.123Z`.
     pub created_at: String,
-    /// True if the snapshot is on the disk of the store, with hard links to the same files.
+    /// True if the snapshot is on the store's disk, with hard links to the same files.
     pub shares_disk: bool,
     /// True if the snapshot only lists files at providers, without their bytes.
     pub local_only: bool,
@@ -51,7 +51,7 @@ pub struct Snapshot {
     /// Damaged records. The snapshot does not contain their files.
     #[serde(default)]
     pub damaged_records: u64,
-    /// Size of the database copy, in bytes.
+    /// Database copy size, in bytes.
     pub database_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct BackupFault {
     pub sha256: String,
     /// Expected size, in bytes.
     pub size_bytes: u64,
-    /// Id of a file with this blob, if known.
+    /// A file id with this blob, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_id: Option<String>,
     /// `missing`, `wrong` (other bytes) or `unreachable` (the provider does not answer).
@@ -186,7 +186,7 @@ pub struct BackupVerifyReport {
     pub set_aside: u64,
     /// True if the database copy is intact.
     pub database_ok: bool,
-    /// True if the snapshot is intact, and the store was complete at the time of the snapshot
+    /// True if the snapshot is intact, and the store was complete at the snapshot time
     /// (`damaged` and `damaged_records` are 0).
     pub ok: bool,
     /// The first missing or damaged blobs.
@@ -206,7 +206,7 @@ pub struct RestoreBackup {
     /// Snapshot id (default: the newest snapshot).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<String>,
-    /// Restore all files of this organization.
+    /// Restore all files for this organization.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization_id: Option<String>,
     /// Restore this file.
@@ -215,7 +215,7 @@ pub struct RestoreBackup {
 }
 
 impl RestoreBackup {
-    /// Requests all files of an organization.
+    /// Requests all files for an organization.
     pub fn organization(organization_id: impl Into<String>) -> Self {
         Self { organization_id: Some(organization_id.into()), ..Self::default() }
     }
@@ -240,7 +240,7 @@ impl RestoreBackup {
 pub struct BackupRestoreReport {
     /// Files with restored and compared bytes.
     pub restored: u64,
-    /// Total size of the restored bytes.
+    /// Total restored bytes.
     pub restored_bytes: u64,
     /// Files that stay at their providers, and were compared there.
     pub left_at_providers: u64,
@@ -299,9 +299,9 @@ impl PruneBackups {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackupPruneReport {
-    /// Ids of the removed snapshots.
+    /// Removed snapshots, by id.
     pub removed: Vec<String>,
-    /// Ids of the remaining snapshots.
+    /// Remaining snapshots, by id.
     pub kept: Vec<String>,
     /// Blobs that were removed, because no remaining snapshot contains them.
     pub blobs_removed: u64,

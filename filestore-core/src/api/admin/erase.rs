@@ -13,13 +13,13 @@ pub struct EraseRequest {
 }
 
 impl EraseRequest {
-    /// Confirms the erasure of an organization.
+    /// Confirms an organization's erasure.
     pub fn new(organization: impl Into<String>) -> Self {
         Self { confirm: organization.into() }
     }
 }
 
-/// The receipt of an erasure.
+/// An erasure receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -29,10 +29,10 @@ pub struct EraseReceipt {
     pub organization_id: String,
     /// Store id.
     pub store_id: String,
-    /// Start time of the first run, in RFC 3339 (UTC, milliseconds), for example
+    /// First run's start time, in RFC 3339 (UTC, milliseconds), for example
     /// `2026-11-21T08:15:30.123Z`.
     pub started_at: String,
-    /// Time of this receipt.
+    /// Receipt time.
     pub ended_at: String,
     /// True if filestore checked every place and found no data of the organization. If false, run
     /// the erasure again.
@@ -45,9 +45,9 @@ pub struct EraseReceipt {
     pub bindings: u64,
     /// Removed replies (of idempotency keys).
     pub replies: u64,
-    /// Ids of revoked keys: keys for this organization only.
+    /// Revoked key ids: keys for this organization only.
     pub keys_revoked: Vec<String>,
-    /// Ids of keys that lost this organization and keep other organizations.
+    /// Key ids that lost this organization and keep other organizations.
     pub keys_narrowed: Vec<String>,
     /// Checked places.
     pub places: Vec<ErasedPlace>,
@@ -55,7 +55,7 @@ pub struct EraseReceipt {
     pub may_return: Vec<MayReturn>,
 }
 
-/// A place that can still return data of an erased organization.
+/// A place that can still return an erased organization's data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -107,7 +107,7 @@ pub struct FsckRunning {
     pub found: u64,
 }
 
-/// The result of the last check, as numbers.
+/// The last check's result, as numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

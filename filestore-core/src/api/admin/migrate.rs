@@ -6,14 +6,14 @@ use super::WorkFailure;
 use crate::api::id::OrganizationNumber;
 use crate::api::vocabulary::Status;
 
-/// Files of an organization with one status at one provider.
+/// An organization's files with one status at one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateHolding {
     /// Code of the provider that stores the bytes.
     pub provider_code: String,
-    /// Status of these files.
+    /// File status.
     pub status: Status,
     /// File count.
     pub files: u64,
@@ -36,24 +36,24 @@ impl MigrateHolding {
     }
 }
 
-/// The plan of a migration.
+/// A migration plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigratePlan {
-    /// Code of the target provider.
+    /// Target provider code.
     pub to: String,
     /// Files to move.
     pub move_files: u64,
     /// Their total size, in bytes.
     pub move_bytes: u64,
-    /// Current providers of these files.
+    /// The files' current providers.
     pub from: Vec<MigrateHolding>,
-    /// Number of `READY` files that are already at the target.
+    /// `READY` files that are already at the target.
     pub there_files: u64,
     /// Their total size, in bytes.
     pub there_bytes: u64,
-    /// Number of `TEMP` and `THUMBNAIL` files, which stay `LOCAL`.
+    /// `TEMP` and `THUMBNAIL` files, which stay `LOCAL`.
     pub stay_files: u64,
     /// Their total size, in bytes.
     pub stay_bytes: u64,
@@ -71,7 +71,7 @@ pub struct MigrateRunRequest {
     /// Organization number.
     #[serde(rename = "organizationId")]
     pub organization_id: OrganizationNumber,
-    /// Target code: the provider of the active binding.
+    /// Target code: the active binding's provider.
     pub to: String,
     /// Maximum read rate, in bytes per second. Unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -79,7 +79,7 @@ pub struct MigrateRunRequest {
 }
 
 impl MigrateRunRequest {
-    /// Moves the files of the organization to the provider `to`, without a rate limit.
+    /// Moves the organization's files to the provider `to`, without a rate limit.
     pub fn new(organization_id: OrganizationNumber, to: impl Into<String>) -> Self {
         Self { organization_id, to: to.into(), bytes_per_second: None }
     }
@@ -124,7 +124,7 @@ pub struct MigrateStopRequest {
 }
 
 impl MigrateStopRequest {
-    /// Stops the migration of the organization.
+    /// Stops the organization's migration.
     pub fn new(organization_id: OrganizationNumber) -> Self {
         Self { organization_id }
     }
@@ -139,7 +139,7 @@ pub struct MigrateReport {
     pub moved_files: u64,
     /// Their total size, in bytes.
     pub moved_bytes: u64,
-    /// Number of `READY` files that are still at another provider.
+    /// `READY` files that are still at another provider.
     pub left_files: u64,
     /// Their total size, in bytes.
     pub left_bytes: u64,
@@ -157,7 +157,7 @@ pub struct MigrateReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateRunning {
-    /// Code of the target provider.
+    /// Target provider code.
     pub to: String,
     /// Files moved so far.
     pub files: u64,
@@ -173,7 +173,7 @@ pub struct MigrateStatus {
     /// Organization number.
     #[serde(rename = "organizationId")]
     pub organization_id: OrganizationNumber,
-    /// Provider code of the active binding.
+    /// The active binding's provider code.
     pub bound_to: Option<String>,
     /// Files for each provider and status.
     pub holdings: Vec<MigrateHolding>,
@@ -190,7 +190,7 @@ pub struct MigrateVerifyReport {
     pub checked_files: u64,
     /// Their total size, in bytes.
     pub checked_bytes: u64,
-    /// Number of `READY` files at other providers, which were not read.
+    /// `READY` files at other providers, which were not read.
     pub elsewhere: u64,
     /// Files that cannot be read, or do not match the digest in the record.
     #[serde(default)]

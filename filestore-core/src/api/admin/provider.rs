@@ -11,16 +11,16 @@ use crate::api::vocabulary::{BreakerState, CheckOutcome, StorageLocation};
 pub struct AdminProvider {
     /// Provider code, for example `LOCAL` or `s3-eu`.
     pub provider_code: String,
-    /// Display name of the provider.
+    /// The provider's display name.
     pub provider_name: String,
-    /// Location of the provider's files: `LOCAL` or `CLOUD`.
+    /// The provider's location: `LOCAL` or `CLOUD`.
     pub storage_location: StorageLocation,
     /// True if the provider accepts new files.
     pub is_active: bool,
-    /// Kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`. `local` for the disk of the
+    /// Service kind: `s3`, `azblob`, `gcs`, `fs` or `memory`. `local` for the disk of the
     /// server.
     pub scheme: String,
-    /// True if the tests of filestore cover this kind of service.
+    /// True if filestore's tests cover this service kind.
     pub is_tested: bool,
     /// True if the provider is in the configuration. If false, some work still waits for it.
     #[serde(default = "yes")]
@@ -28,7 +28,7 @@ pub struct AdminProvider {
     /// The worse breaker state: of reads or of writes. Null if the provider has no breaker.
     #[serde(default)]
     pub state: Option<BreakerState>,
-    /// Start time of this state, in RFC 3339 (UTC, milliseconds).
+    /// This state's start time, in RFC 3339 (UTC, milliseconds).
     #[serde(default)]
     pub state_since: Option<String>,
     /// Last error since startup, in one line without secrets. Stays after the provider answers
@@ -59,7 +59,7 @@ pub struct ProviderBacklog {
     pub purge: u64,
     /// Replaced blobs at the provider.
     pub dropped: u64,
-    /// Age of the oldest job, in seconds. Null if no work waits.
+    /// The oldest job's age, in seconds. Null if no work waits.
     pub oldest_secs: Option<u64>,
 }
 
@@ -72,11 +72,11 @@ pub struct ProviderCheckReport {
     pub provider_code: String,
     /// True if the provider can store files.
     pub can_serve: bool,
-    /// Steps of the check, in order.
+    /// Check steps, in order.
     pub steps: Vec<ProviderCheckStep>,
 }
 
-/// One step of a provider check.
+/// One provider check step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

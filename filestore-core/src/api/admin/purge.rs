@@ -18,7 +18,7 @@ pub struct PurgeRunRequest {
     /// If true, purge deleted files at once, without their grace period.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
-    /// Purge only files of this organization. All if absent.
+    /// Purge only this organization's files. All if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization_id: Option<String>,
 }

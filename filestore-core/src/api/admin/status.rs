@@ -16,7 +16,7 @@ pub struct StatusReply {
     pub database: String,
     /// `ok`, or the reason why the server cannot use the storage.
     pub storage: String,
-    /// Disk of the data directory. Null if its size is unknown.
+    /// Data directory disk. Null if its size is unknown.
     pub disk: Option<StatusDisk>,
     /// Uploads without a commit: still arriving, or waiting.
     pub unfinished: StatusUnfinished,
@@ -30,13 +30,13 @@ pub struct StatusReply {
     pub bytes: u64,
     /// Files in each sync status.
     pub sync: SyncStatusReport,
-    /// Work of the purge.
+    /// Purge work.
     pub purge: StatusPurge,
     /// Running migrations.
     pub migrations: Vec<StatusMigration>,
     /// Checks of the store: the running check and the last results.
     pub checks: FsckStatus,
-    /// Size of the variant cache.
+    /// Variant cache size.
     pub variants: VariantCacheReport,
     /// Problems with advice, most serious first. Empty if there is no problem.
     pub advice: Vec<StatusAdvice>,
@@ -56,11 +56,11 @@ pub struct StatusStore {
     pub opened_at: String,
     /// Seconds since that time.
     pub uptime_secs: u64,
-    /// Path of the data directory.
+    /// Data directory path.
     pub data_dir: String,
 }
 
-/// Space on the disk of the data directory.
+/// Space on the data directory's disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -68,7 +68,7 @@ pub struct StatusStore {
 pub struct StatusDisk {
     /// Free space for the service, in bytes.
     pub free_bytes: u64,
-    /// Size of the file system, in bytes.
+    /// File system size, in bytes.
     pub total_bytes: u64,
     /// Space that uploads cannot use, in bytes (`reserve_bytes`).
     pub reserve_bytes: u64,
@@ -84,11 +84,11 @@ pub struct StatusDisk {
 pub struct StatusUnfinished {
     /// File count.
     pub files: u64,
-    /// Bytes of these files so far.
+    /// Bytes in these files so far.
     pub bytes: u64,
-    /// Maximum number of files.
+    /// Maximum files.
     pub max_files: u64,
-    /// Maximum number of bytes.
+    /// Maximum bytes.
     pub max_bytes: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct StatusUnfinished {
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusResumable {
-    /// Open uploads of all servers. Null if the database does not answer.
+    /// Open uploads on all servers. Null if the database does not answer.
     pub open: Option<u64>,
     /// Bytes that these uploads hold: announced or received. Null if the database does not answer.
     pub open_bytes: Option<u64>,
@@ -106,7 +106,7 @@ pub struct StatusResumable {
     pub transfers: u64,
 }
 
-/// Work of the purge.
+/// Purge work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -228,7 +228,7 @@ impl SignUpload {
         self
     }
 
-    /// Sets the media type of the file.
+    /// Sets the file's media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -316,7 +316,7 @@ fn life(wanted: Option<Duration>) -> Result<Duration> {
 pub struct UploadPermit {
     /// Permit name. No other URL has this name.
     pub nonce: String,
-    /// Expiry time of the URL.
+    /// URL expiry time.
     pub expires_at: Timestamp,
     /// Era in which the URL was signed.
     pub era: Era,

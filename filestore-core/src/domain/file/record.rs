@@ -10,7 +10,7 @@ use crate::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
 use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
 
-/// The record of a file: id, name, type, size, state.
+/// A file's record: id, name, type, size, state.
 ///
 /// For example, `record.blob.size_bytes` is the size, and `record.state.status()` is the status.
 #[derive(Debug, Clone, PartialEq, Eq)]

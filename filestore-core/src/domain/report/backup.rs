@@ -5,10 +5,10 @@ use crate::domain::access::signed_url::SigningSecretInfo;
 use crate::domain::id::{FileId, OrganizationId, Sha256, SnapshotId, StoreId};
 use crate::domain::time::clock::Timestamp;
 
-/// Maximum number of faults in a report. Further faults are only counted.
+/// Maximum faults in a report. Further faults are only counted.
 pub const LISTED_FAULTS: usize = 100;
 
-/// How a snapshot gets the bytes of the local disk.
+/// How a snapshot gets bytes from the local disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SnapshotBytes {
     /// Copies the bytes. If the file system supports it, the copy shares blocks with the original.
@@ -34,7 +34,7 @@ pub enum SnapshotClouds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BackupOptions {
-    /// How the snapshot gets bytes of the local disk.
+    /// How the snapshot gets bytes from the local disk.
     pub bytes: SnapshotBytes,
     /// How the snapshot treats files at providers.
     pub clouds: SnapshotClouds,
@@ -44,7 +44,7 @@ pub struct BackupOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LastBackup {
-    /// Name of the destination in the configuration.
+    /// Destination name in the configuration.
     pub destination: String,
     /// Time of the state that the snapshot contains. `None` if the store has taken no complete snapshot to
     /// this destination.
@@ -57,11 +57,11 @@ pub struct LastBackup {
 pub struct SnapshotInfo {
     /// Snapshot id.
     pub id: SnapshotId,
-    /// Id of the store in the snapshot.
+    /// Store id in the snapshot.
     pub store: StoreId,
     /// Snapshot time.
     pub created_at: Timestamp,
-    /// How the snapshot got bytes of the local disk.
+    /// How the snapshot got bytes from the local disk.
     pub bytes: SnapshotBytes,
     /// How the snapshot treats files at providers.
     pub clouds: SnapshotClouds,
@@ -143,11 +143,11 @@ pub struct BlobFault {
     pub size_bytes: u64,
     /// A file with this blob, if known.
     pub file_id: Option<FileId>,
-    /// The kind of fault.
+    /// The fault kind.
     pub problem: BlobProblem,
 }
 
-/// The fault of a blob.
+/// A blob fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobProblem {
     /// The blob is missing.
@@ -293,7 +293,7 @@ pub struct RestoredKeys {
 pub struct RestoreReport {
     /// Files with restored and compared bytes.
     pub restored: u64,
-    /// Total size of the restored bytes.
+    /// Total restored bytes.
     pub restored_bytes: u64,
     /// Files that stay at their providers, and were compared there.
     pub left_at_providers: u64,

@@ -63,7 +63,7 @@ pub(crate) fn erased_since_signed() -> Error {
     Error::new(ErrorKind::SignatureInvalid, message).with_field("era")
 }
 
-/// The receipt of an erasure: removed data, and remaining data.
+/// An erasure receipt: removed data, and remaining data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EraseReceipt {
@@ -71,9 +71,9 @@ pub struct EraseReceipt {
     pub organization: OrganizationId,
     /// Store id.
     pub store_id: StoreId,
-    /// Start time of the first run.
+    /// First run's start time.
     pub started_at: Timestamp,
-    /// Time of this receipt.
+    /// Receipt time.
     pub ended_at: Timestamp,
     /// True if filestore checked every place and found no data of the organization. If false, run
     /// the erasure again.
@@ -90,7 +90,7 @@ pub struct EraseReceipt {
     pub may_return: Vec<MayReturn>,
 }
 
-/// A place that can still return data of an erased organization.
+/// A place that can still return an erased organization's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MayReturn {
@@ -118,7 +118,7 @@ impl MayReturn {
 pub struct Removed {
     /// Files. Their variants are removed too.
     pub files: u64,
-    /// Total size of the files, in bytes.
+    /// Total file size, in bytes.
     pub bytes: u64,
     /// Bindings, with ended bindings.
     pub bindings: u64,
@@ -154,7 +154,7 @@ impl ErasedPlace {
     }
 }
 
-/// Remaining rows of an organization in the database.
+/// An organization's remaining rows in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftInDatabase {
     /// Records, with damaged records.

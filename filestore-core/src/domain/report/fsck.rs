@@ -9,7 +9,7 @@ use crate::domain::id::FileId;
 use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
 
-/// The depth of a check.
+/// A check's depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FsckDepth {
     /// Compares names and sizes. Reads no stored bytes.
@@ -19,7 +19,7 @@ pub enum FsckDepth {
     Deep,
 }
 
-/// Mode of a check: report, or repair the store.
+/// A check's mode: report, or repair the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FsckMode {
     /// Changes nothing.
@@ -48,7 +48,7 @@ pub enum FsckStart {
 pub struct FsckOptions {
     /// Check depth.
     pub depth: FsckDepth,
-    /// Mode of the check: report, or repair the store.
+    /// The check's mode: report, or repair the store.
     pub mode: FsckMode,
     /// Check start.
     pub start: FsckStart,
@@ -60,7 +60,7 @@ pub struct FsckOptions {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The kind of a finding.
+        /// A finding's kind.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum FindingKind { $($(#[$doc])* $name,)* }
@@ -215,7 +215,7 @@ impl Finding {
 pub struct FsckReport {
     /// Check depth.
     pub depth: FsckDepth,
-    /// Mode of the check: report, or repair the store.
+    /// The check's mode: report, or repair the store.
     pub mode: FsckMode,
     /// Start time.
     pub started_at: Timestamp,
@@ -231,9 +231,9 @@ pub struct FsckReport {
     pub checked_names: u64,
     /// Finding count.
     pub found: u64,
-    /// Number of findings of each kind.
+    /// Findings by kind.
     pub found_by_kind: BTreeMap<FindingKind, u64>,
-    /// Number of repaired or quarantined findings of each kind.
+    /// Repaired or quarantined findings by kind.
     pub repaired_by_kind: BTreeMap<FindingKind, u64>,
     /// Providers that could not be checked, with the reason.
     pub postponed: BTreeMap<ProviderCode, String>,
@@ -288,7 +288,7 @@ pub struct FsckRunning {
     pub found: u64,
 }
 
-/// The result of the last check, as numbers.
+/// The last check's result, as numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsckSummary {
@@ -310,7 +310,7 @@ pub struct FsckSummary {
     pub postponed: Vec<ProviderCode>,
 }
 
-/// The state of the checks.
+/// The checks' state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FsckStatus {

@@ -8,7 +8,7 @@ use crate::domain::time::clock::Timestamp;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Load {
-    /// Time of the figures.
+    /// Time at which the figures were taken.
     pub at: Timestamp,
     /// Time at which the store was opened. Counters begin at 0 then.
     pub opened_at: Timestamp,
@@ -18,7 +18,7 @@ pub struct Load {
     pub unfinished: Unfinished,
     /// Resumable uploads.
     pub resumable: ResumableLoad,
-    /// Changes that wait for the writer of the database.
+    /// Changes that wait for the database writer.
     pub writes: QueueLoad,
     /// Variants and their caches.
     pub variants: VariantLoad,
@@ -34,11 +34,11 @@ pub struct Load {
     pub scrub: Option<FsckSummary>,
 }
 
-/// The resumable uploads of a store.
+/// A store's resumable uploads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResumableLoad {
-    /// Open uploads of all servers. `None` if the database does not answer.
+    /// Open uploads on all servers. `None` if the database does not answer.
     pub open: Option<u64>,
     /// Bytes that these uploads hold: announced or received.
     pub open_bytes: Option<u64>,
@@ -60,7 +60,7 @@ pub struct ResumableLoad {
 pub struct QueueLoad {
     /// Waiting entries.
     pub waiting: u64,
-    /// Maximum number of waiting entries.
+    /// Maximum waiting entries.
     pub max: u64,
 }
 

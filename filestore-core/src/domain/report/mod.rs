@@ -32,11 +32,11 @@ impl WorkFailure {
     }
 }
 
-/// The schema of the records database. Displays as `SQLite 7`.
+/// The records database's schema. Displays as `SQLite 7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Schema {
-    /// Name of the database engine: `SQLite` or `PostgreSQL`.
+    /// Database engine name: `SQLite` or `PostgreSQL`.
     pub engine: &'static str,
     /// Schema version, which each engine counts on its own.
     pub version: usize,
@@ -76,7 +76,7 @@ pub enum PurgeWhen {
 pub struct PurgeOptions {
     /// When the run removes deleted files.
     pub when: PurgeWhen,
-    /// Purge only files of this organization. `None` means all. A run for one organization leaves
+    /// Purge only this organization's files. `None` means all. A run for one organization leaves
     /// replaced blobs to other runs, except blobs of its deleted files.
     pub organization: Option<OrganizationId>,
 }
@@ -91,7 +91,7 @@ pub struct PurgeReport {
     pub expired: u64,
     /// Removed records. In a dry run: records to remove.
     pub purged: u64,
-    /// Total size of the purged files, in bytes.
+    /// Total purged bytes.
     pub purged_bytes: u64,
     /// Removed replaced blobs. In a dry run: blobs to remove.
     pub blobs_removed: u64,
@@ -154,13 +154,13 @@ pub struct SyncStatusReport {
     pub bytes_copied: u64,
 }
 
-/// Files of an organization with one status at one provider.
+/// An organization's files with one status at one provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrateHolding {
     /// Provider that stores the bytes.
     pub provider: ProviderCode,
-    /// Status of the files.
+    /// File status.
     pub status: Status,
     /// File count.
     pub files: u64,
@@ -180,7 +180,7 @@ pub struct MigratePlan {
     pub move_files: u64,
     /// Their total size, in bytes.
     pub move_bytes: u64,
-    /// Current providers of these files.
+    /// The files' current providers.
     pub from: Vec<MigrateHolding>,
     /// READY files already at the target.
     pub there_files: u64,
@@ -248,7 +248,7 @@ pub struct MigrateRunning {
 pub struct MigrateStatus {
     /// Organization number.
     pub organization: OrganizationNumber,
-    /// Provider of the active binding.
+    /// The active binding's provider.
     pub bound_to: Option<ProviderCode>,
     /// Files for each provider and status.
     pub holdings: Vec<MigrateHolding>,
@@ -280,12 +280,12 @@ pub struct ProviderInfo {
     pub code: ProviderCode,
     /// Display name.
     pub name: String,
-    /// Location of the provider's files.
+    /// The provider's location.
     pub location: Location,
     /// True if the provider accepts new files.
     pub is_active: bool,
-    /// Kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`. `local` for the local disk.
+    /// Service kind: `s3`, `azblob`, `gcs`, `fs` or `memory`. `local` for the local disk.
     pub scheme: String,
-    /// True if the tests of filestore cover this kind of service.
+    /// True if filestore's tests cover this service kind.
     pub is_tested: bool,
 }

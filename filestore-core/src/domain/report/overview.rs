@@ -25,11 +25,11 @@ const LITTLE_BYTES: u64 = 1 << 30;
 pub struct Overview {
     /// Store id.
     pub store_id: StoreId,
-    /// Version of this library.
+    /// This library's version.
     pub version: &'static str,
     /// Time at which the store was opened.
     pub opened_at: Timestamp,
-    /// Time of the figures.
+    /// Time at which the figures were taken.
     pub at: Timestamp,
     /// Data directory.
     pub data_dir: PathBuf,
@@ -60,13 +60,13 @@ pub struct Overview {
     pub damage: Damage,
 }
 
-/// Space on the disk of a data directory.
+/// Space on a data directory's disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskSpace {
     /// Free space for this process, in bytes.
     pub free_bytes: u64,
-    /// Size of the file system, in bytes.
+    /// File system size, in bytes.
     pub total_bytes: u64,
     /// Space that uploads cannot use, in bytes.
     pub reserve_bytes: u64,
@@ -86,11 +86,11 @@ impl DiskSpace {
 pub struct Unfinished {
     /// File count.
     pub files: u64,
-    /// Bytes of these files so far.
+    /// Bytes in these files so far.
     pub bytes: u64,
-    /// Maximum number of files.
+    /// Maximum files.
     pub max_files: u64,
-    /// Maximum number of bytes.
+    /// Maximum bytes.
     pub max_bytes: u64,
 }
 
@@ -131,7 +131,7 @@ impl ProviderStatus {
         self.health.as_ref().map(|health| health.worst().state)
     }
 
-    /// Returns the age of the oldest waiting work at `now`.
+    /// Returns the oldest waiting work's age at `now`.
     pub fn oldest_age(&self, now: Timestamp) -> Option<Duration> {
         let millis = now.as_millis().saturating_sub(self.backlog.oldest()?.as_millis());
         Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
@@ -144,7 +144,7 @@ impl ProviderStatus {
 pub struct Advice {
     /// Subject: `database`, `disk`, `sync`, or a provider code.
     pub about: String,
-    /// Explanation of the problem.
+    /// Explanation for the problem.
     pub problem: String,
     /// Next step.
     pub next: String,

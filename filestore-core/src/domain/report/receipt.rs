@@ -22,10 +22,10 @@ use crate::domain::id::{
 use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
 
-/// Maximum number of removed blobs in a receipt.
+/// Maximum removed blobs in a receipt.
 pub const LISTED_BLOBS: usize = 10_000;
 
-/// Name of destinations outside the configuration.
+/// Name for destinations outside the configuration.
 pub const UNNAMED: &str = "not in the configuration";
 
 /// Format version of receipts.
@@ -132,7 +132,7 @@ pub struct RemovedBlob {
     pub content: Option<Content>,
     /// Time at which the blob was removed and confirmed as absent.
     pub absent_at: Timestamp,
-    /// Time of the last check that found the blob absent.
+    /// Last time at which a check found the blob absent.
     pub checked_at: Timestamp,
 }
 
@@ -143,7 +143,7 @@ pub struct AwaitedBlob {
     pub holder: ProviderCode,
     /// Storage key.
     pub key: BlobKey,
-    /// Earliest time of the next check. `None` while a write might still run.
+    /// Earliest time for the next check. `None` while a write might still run.
     pub due_at: Option<Timestamp>,
 }
 
@@ -166,13 +166,13 @@ pub struct PurgedFile {
     /// Removed blobs, also from before a replacement. At most [`LISTED_BLOBS`], sorted by provider
     /// and storage key.
     pub removed: Vec<RemovedBlob>,
-    /// Number of removed blobs outside the list.
+    /// Removed blobs outside the list, as a number.
     pub unlisted: u64,
     /// Blobs that the purge still has to remove or check again.
     pub awaited: Vec<AwaitedBlob>,
 }
 
-/// A snapshot that contains bytes of the file.
+/// A snapshot that contains the file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HoldingSnapshot {
@@ -180,7 +180,7 @@ pub struct HoldingSnapshot {
     pub id: SnapshotId,
     /// Snapshot time.
     pub created_at: Timestamp,
-    /// Digests of the bytes in the snapshot, sorted.
+    /// Digests in the snapshot, sorted.
     pub sha256: Vec<Sha256>,
 }
 
@@ -195,7 +195,7 @@ pub struct LookedAt {
     pub destination_id: Option<DestinationId>,
     /// Check time.
     pub checked_at: Timestamp,
-    /// Snapshots that contain bytes of the file, oldest first.
+    /// Snapshots that contain the file's bytes, oldest first.
     pub snapshots: Vec<HoldingSnapshot>,
     /// Digests of bytes at the destination that belong to no finished snapshot and might be from
     /// this file.
@@ -264,7 +264,7 @@ impl LookedAt {
 pub struct PurgeReceipt {
     /// Store id.
     pub store_id: StoreId,
-    /// Time of this receipt.
+    /// Receipt time.
     pub issued_at: Timestamp,
     /// The receipt's expiry time. Later, the store returns no receipt for this file.
     pub kept_until: Timestamp,
@@ -280,7 +280,7 @@ pub struct PurgeReceipt {
 }
 
 impl PurgeReceipt {
-    /// Tests whether every place was checked and contains no bytes of the file: providers,
+    /// Tests whether every place was checked and does not contain the file's bytes: providers,
     /// quarantine, and all backup directories.
     pub fn is_absent_everywhere(&self) -> bool {
         self.history_from.is_none()

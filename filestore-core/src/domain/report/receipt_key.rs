@@ -117,7 +117,7 @@ pub struct VerifiedReceipt {
     /// Time in the receipt. If the key was retired before this time, the receipt is not from the
     /// store.
     pub issued_at: Timestamp,
-    /// True if every place was checked and contains no bytes of the file.
+    /// True if every place was checked and does not contain the file's bytes.
     pub is_absent_everywhere: bool,
 }
 

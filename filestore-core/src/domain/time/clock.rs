@@ -152,7 +152,7 @@ fn digits(text: &str, count: usize) -> Option<i64> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// The clock of a store. Cheap to clone. Clones of a manual clock show the same time.
+/// A store's clock. Cheap to clone. Clones of a manual clock show the same time.
 ///
 /// ```
 /// use std::time::Duration;

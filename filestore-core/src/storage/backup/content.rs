@@ -16,7 +16,7 @@ pub struct Stored {
 /// A content to look for.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// The digest and the size of the content.
+    /// The digest and the content's size.
     pub expected: Copying,
     /// The content as recorded by the newest finished snapshot.
     pub vouched: Option<Stored>,

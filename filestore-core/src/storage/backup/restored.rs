@@ -131,7 +131,7 @@ impl RestoredDirectory {
         removed.map_err(|error| Error::io(RESTORING, error))
     }
 
-    /// Restores the blob of a key. If the bytes do not match, returns false and removes them.
+    /// Restores a key's blob. If the bytes do not match, returns false and removes them.
     pub fn take_blob(
         &self,
         key: &BlobKey,

@@ -81,7 +81,7 @@ pub struct LocalOptions {
     pub concurrent_uploads: usize,
     /// The maximum bytes of small blobs in memory for reads. 0 disables this cache.
     pub memory_bytes: u64,
-    /// The maximum number of files kept open for sending. 0 disables this cache.
+    /// The maximum files kept open for sending. 0 disables this cache.
     pub open_files: usize,
 }
 

@@ -56,7 +56,7 @@ impl VariantEngine {
         self.shared.sheets.join(digest, move || engine.make_sheet(key, cells)).await
     }
 
-    /// Returns the tag of the sheet without combining pictures. Makes variants that are not cached. Errors
+    /// Returns the sheet's tag without combining pictures. Makes variants that are not cached. Errors
     /// are those of [`sheet`](Self::sheet).
     pub async fn sheet_tag(&self, key: &SheetKey, cells: Vec<CellSource>) -> Result<String> {
         if let Some(sheet) = self.cached_sheet(key) {

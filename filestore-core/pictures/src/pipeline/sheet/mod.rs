@@ -148,7 +148,7 @@ pub struct Place {
 pub struct Sheet {
     /// The bytes of the WebP file.
     pub webp: Bytes,
-    /// The position of each picture. `None` for an empty cell.
+    /// Each picture's position. `None` for an empty cell.
     pub places: Vec<Option<Place>>,
 }
 

@@ -18,7 +18,7 @@ pub struct Extracted {
 }
 
 impl Extracted {
-    /// Returns the value of a parameter.
+    /// Returns a parameter's value.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -175,7 +175,7 @@ impl SnapshotDatabase {
         Ok(number.map_err(|fault| fault.into_error(READING))?.unwrap_or(0))
     }
 
-    /// Passes the bytes that the snapshot names to `give`, in the order of their digests. Skips damaged
+    /// Passes the bytes that the snapshot names to `give`, ordered by digest. Skips damaged
     /// records, and returns their number.
     pub fn each_named(&self, give: &mut dyn FnMut(NamedBytes) -> Result<()>) -> Result<u64> {
         self.each(NAMED, [], named, give)
@@ -199,7 +199,7 @@ impl SnapshotDatabase {
         Ok(records)
     }
 
-    /// Passes the records of an organization that were not deleted to `give`, oldest first. Skips damaged
+    /// Passes an organization's records that were not deleted to `give`, oldest first. Skips damaged
     /// records, and returns their number.
     pub fn each_of(
         &self,

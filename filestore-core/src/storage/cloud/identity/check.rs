@@ -33,28 +33,28 @@ const DISPOSITION: &str =
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderCheck {
-    /// The code of the tested provider.
+    /// The tested provider's code.
     pub provider: ProviderCode,
     /// True if the provider can store files: they can be stored, read and removed, and URLs, if there are
     /// any, grant only reading.
     pub can_serve: bool,
-    /// The steps, in the order of their execution.
+    /// The steps, in execution order.
     pub steps: Vec<CheckStep>,
 }
 
-/// One step of a check.
+/// One check step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckStep {
     /// The step's name: `write`, `read`, `range`, `presign` and so on.
     pub name: &'static str,
-    /// The outcome of the step.
+    /// The step's outcome.
     pub outcome: CheckOutcome,
     /// The observation, as a single line. Empty for a skipped step.
     pub detail: String,
 }
 
-/// The outcome of a step.
+/// A step's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The feature works.

@@ -15,7 +15,7 @@ const PRESIGNING: &str = "presigning a URL";
 /// The maximum lifetime of a URL. S3 and GCS sign for at most seven days.
 const MAX_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// The method of a presigned URL. Signatures include the method.
+/// A presigned URL's method. Signatures include the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PresignMethod {
     /// Reads the object.
@@ -24,16 +24,16 @@ pub enum PresignMethod {
     Head,
 }
 
-/// The required properties of a presigned URL.
+/// A presigned URL's required properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PresignRequest<'a> {
-    /// The method of the future request.
+    /// The future request's method.
     pub method: PresignMethod,
     /// The time until the URL expires.
     pub expires_in: Duration,
-    /// The media type of the reply.
+    /// The reply's media type.
     pub content_type: &'a str,
-    /// The required `Content-Disposition` of the reply. `None` accepts any.
+    /// The reply's required `Content-Disposition`. `None` accepts any.
     pub disposition: Option<&'a str>,
 }
 

@@ -29,7 +29,7 @@ pub struct UnfinishedUpload {
 /// Unfinished uploads, ordered by name.
 #[derive(Debug, Default)]
 pub struct UploadsPage {
-    /// The uploads of the page. The list can be empty.
+    /// The page's uploads. The list can be empty.
     pub uploads: Vec<UnfinishedUpload>,
     /// Where to continue. `None` at the end.
     pub next: Option<UploadsPlace>,

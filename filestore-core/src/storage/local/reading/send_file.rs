@@ -86,7 +86,7 @@ fn is_within(range: &Range<u64>, size_bytes: u64) -> bool {
 }
 
 impl SendFile {
-    /// The maximum number of bytes to load into memory before a write to the socket.
+    /// The maximum bytes to load into memory before a write to the socket.
     pub const BYTES_AHEAD: usize = 256 << 10;
 
     fn new(file: Arc<SharedFile>, range: Range<u64>) -> Self {
@@ -98,7 +98,7 @@ impl SendFile {
         Self::new(Arc::new(SharedFile::of_memory(file, length)), 0..length)
     }
 
-    /// Returns the number of bytes still to be sent.
+    /// Counts the bytes still to be sent.
     pub fn remaining(&self) -> u64 {
         self.rest.end - self.rest.start
     }

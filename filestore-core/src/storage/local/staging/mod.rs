@@ -99,7 +99,7 @@ impl StagingWriter {
         self
     }
 
-    /// Returns the number of bytes so far.
+    /// Counts the bytes so far.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
