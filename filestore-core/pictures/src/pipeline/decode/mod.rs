@@ -88,7 +88,7 @@ pub(crate) fn decode(
         _ => decode_or_what_came(image, header, wanted, spare),
     };
     // Some decoders treat an error of their reader as the end of the file.
-    image.outside_failure().map_or(decoded, Err)
+    image.settle(decoded)
 }
 
 /// Decodes with our own JPEG or WebP decoder. A panic makes only this file corrupt.

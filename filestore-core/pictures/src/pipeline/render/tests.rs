@@ -16,6 +16,7 @@ use crate::{Dimensions, Fit};
 
 mod bmp_kinds;
 mod damaged;
+mod faults;
 mod gif_kinds;
 mod jpeg_kinds;
 mod png_colors;
