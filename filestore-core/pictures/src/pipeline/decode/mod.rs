@@ -35,7 +35,9 @@ pub(crate) use gif::{
     Colors as GifColors, PASSES as GIF_PASSES, colors_of as gif_colors, fill as fill_gif,
     options as gif_options, reader as gif_reader,
 };
-pub(crate) use png::{open as open_png, profile as png_profile};
+pub(crate) use png::{
+    hides_default as hides_default_png, open as open_png, profile as png_profile, rows as png_rows,
+};
 
 /// The maximum size of a colour profile, in bytes. Real profiles end at 3 MiB.
 pub(crate) const MAX_PROFILE_BYTES: usize = 4 << 20;

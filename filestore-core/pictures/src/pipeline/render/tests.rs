@@ -14,6 +14,7 @@ use crate::pipeline::spare::NewThreads;
 use crate::probe;
 use crate::{Dimensions, Fit};
 
+mod apng_damage;
 mod bmp_kinds;
 mod damaged;
 mod faults;
