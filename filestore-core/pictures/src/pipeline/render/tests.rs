@@ -26,6 +26,7 @@ mod reduced;
 mod refused;
 mod sheet;
 mod tiff_chunks;
+mod tiff_damage;
 mod tiff_kinds;
 mod webp_kinds;
 
