@@ -364,6 +364,8 @@ impl Life {
             new = new.temp();
         }
         let record = self.store.upload(new, &content::of(tag)[..]).await?;
+        let has_size = record.blob.dimensions.is_some();
+        assert_eq!(has_size, content::is_picture(tag), "a read that failed left no size");
         self.oracle.log(&Entry::Uploaded(tag, record.file_id.to_string()));
         Ok(record.file_id)
     }

@@ -356,6 +356,20 @@ async fn a_header_block_that_is_too_large_is_431() {
 }
 
 #[tokio::test]
+async fn a_request_line_that_is_too_long_is_414() {
+    let server = TestServer::start().await;
+    for (target, status) in [(60 << 10, 404), (66 << 10, 414)] {
+        let mut wire = server.wire().await;
+        let path = format!("/{}", "x".repeat(target));
+        // The server can close the connection before it has read the whole line.
+        let _ = wire.try_send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+        let reply = wire.reply().await;
+        assert_eq!(reply.status, status, "{target} bytes");
+        assert_eq!(reply.body.is_empty(), status == 414, "{target} bytes");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_http_is_400_and_the_connection_ends() {
     let server = TestServer::start().await;
     for junk in [

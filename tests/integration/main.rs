@@ -24,6 +24,7 @@ mod content;
 mod media_types;
 mod rfc9110;
 mod variant;
+mod pictures;
 mod animated;
 mod weapons;
 mod delete_restore;

@@ -130,6 +130,23 @@ async fn what_makes_no_sheet_is_400_and_named() {
 }
 
 #[tokio::test]
+async fn the_accept_header_of_axios_gets_the_map_and_that_of_a_picture_element_gets_the_sheet() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
+    let path = format!("/api/v1/sheets?ids={id}");
+    for (client, accept, kind) in [
+        ("axios", "application/json, text/plain, */*", "application/json"),
+        ("axios, asked for the picture", "image/webp", "image/webp"),
+        ("fetch", "*/*", "image/webp"),
+        ("Chromium", "image/avif,image/webp,image/apng,image/*,*/*;q=0.8", "image/webp"),
+        ("a page", "text/html,application/xhtml+xml,*/*;q=0.8", "image/webp"),
+    ] {
+        let reply = server.get(&path).header("accept", accept).send().await.expect(200);
+        assert_eq!(reply.only("content-type"), kind, "{client}");
+    }
+}
+
+#[tokio::test]
 async fn a_head_of_either_representation_has_the_headers_of_its_get_and_no_body() {
     let server = TestServer::start().await;
     let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;

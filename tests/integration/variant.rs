@@ -13,13 +13,13 @@ use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, Rgba};
 use serde_json::json;
 
-fn decoded(reply: &Reply) -> DynamicImage {
+pub(crate) fn decoded(reply: &Reply) -> DynamicImage {
     assert_eq!(reply.only("content-type"), "image/webp");
     image::load_from_memory_with_format(&reply.body, ImageFormat::WebP).expect("a WebP")
 }
 
 /// The colour's name, with room for what lossy compression does to it.
-fn colour(image: &DynamicImage, x: u32, y: u32) -> &'static str {
+pub(crate) fn colour(image: &DynamicImage, x: u32, y: u32) -> &'static str {
     let Rgba([red, green, blue, alpha]) = image.to_rgba8()[(x, y)];
     let high = |channel| channel > 150;
     match (high(red), high(green), high(blue)) {
@@ -33,7 +33,7 @@ fn colour(image: &DynamicImage, x: u32, y: u32) -> &'static str {
 }
 
 /// The colours a little inside the four corners: top left, top right, bottom left, bottom right.
-fn corners(image: &DynamicImage) -> [&'static str; 4] {
+pub(crate) fn corners(image: &DynamicImage) -> [&'static str; 4] {
     let (right, bottom) = (image.width() - 1, image.height() - 1);
     let (x, y) = (right / 8, bottom / 8);
     [(x, y), (right - x, y), (x, bottom - y), (right - x, bottom - y)]

@@ -4,7 +4,11 @@ use std::io::Cursor;
 
 use image::codecs::gif::GifEncoder;
 use image::codecs::jpeg::JpegEncoder;
-use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
+use image::codecs::webp::WebPEncoder;
+use image::{
+    DynamicImage, ExtendedColorType, Frame, ImageEncoder as _, ImageFormat, Rgb, RgbImage, Rgba,
+    RgbaImage,
+};
 
 /// The make and the place that [`jpeg_with_exif`] hides in its metadata: a generated variant must
 /// hold neither.
@@ -117,8 +121,25 @@ pub fn photo_jpeg(picture: &RgbImage) -> Vec<u8> {
     bytes
 }
 
-/// APP1 with a little-endian TIFF structure: IFD0 (make, orientation, GPS pointer), GPS IFD.
+/// [`webp`] with the Exif of [`jpeg_with_exif`].
+pub fn webp_with_exif(width: u32, height: u32, orientation: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = WebPEncoder::new_lossless(&mut bytes);
+    encoder.set_exif_metadata(exif(orientation)).expect("a WebP can have metadata");
+    let pixels = quarters(width, height).into_raw();
+    encoder.write_image(&pixels, width, height, ExtendedColorType::Rgb8).expect("a picture");
+    bytes
+}
+
+/// APP1 with [`exif`].
 fn exif_segment(orientation: u16) -> Vec<u8> {
+    let exif = exif(orientation);
+    let length = u16::try_from(exif.len() + 8).expect("a short segment");
+    [b"\xFF\xE1".as_slice(), &length.to_be_bytes(), b"Exif\0\0", &exif].concat()
+}
+
+/// A little-endian TIFF structure: IFD0 (make, orientation, GPS pointer), GPS IFD.
+fn exif(orientation: u16) -> Vec<u8> {
     let make_at = 8 + 2 + 3 * 12 + 4;
     let gps_at = make_at + EXIF_SECRET.len() + 1;
 
@@ -134,9 +155,7 @@ fn exif_segment(orientation: u16) -> Vec<u8> {
     tiff.extend(b"\x01\0");
     tiff.extend(ifd_entry(0x0001, 2, 2, usize::from(b'N')));
     tiff.extend([0; 4]);
-
-    let length = u16::try_from(tiff.len() + 8).expect("a short segment");
-    [b"\xFF\xE1".as_slice(), &length.to_be_bytes(), b"Exif\0\0", &tiff].concat()
+    tiff
 }
 
 fn ifd_entry(tag: u16, kind: u16, count: usize, value: usize) -> Vec<u8> {

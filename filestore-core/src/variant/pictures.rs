@@ -117,10 +117,14 @@ fn thumbhash(bytes: &[u8]) -> Result<Thumbhash> {
 }
 
 /// Reads the width and height, as displayed, of the raster image in `file`. `None` for other files and for
-/// unreadable headers. The cursor of `file` does not move.
-pub(crate) fn probe(file: &File) -> Option<Dimensions> {
-    let size = pictures::probe(file).ok()?.size;
-    Some(Dimensions { width: size.width, height: size.height })
+/// broken headers. Fails if a read fails, because the record would keep a missing size. The cursor of `file`
+/// does not move.
+pub(crate) fn probe(file: &File) -> Result<Option<Dimensions>> {
+    match pictures::probe(file) {
+        Ok(info) => Ok(Some(Dimensions { width: info.size.width, height: info.size.height })),
+        Err(error) if error.kind() == pictures::ErrorKind::Io => Err(refused(error)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The planned variants of one file. Only the header was read, and the picture is within the limits.
@@ -362,6 +366,19 @@ mod tests {
         let error = assess(&directory, &asked, Small::PassesThrough, &config).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(error.message(), "internal error while reading an image");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_one_without_a_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = probe(&File::open(directory.path()).unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+
+        let size = Dimensions { width: 42, height: 30 };
+        assert_eq!(probe(&file(&jpeg(42, 30))).unwrap(), Some(size));
+        for bytes in [&b"plain text"[..], b"", &jpeg(42, 30)[..20]] {
+            assert_eq!(probe(&file(bytes)).unwrap(), None);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::error::Error as StdError;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, corrupt, too_slow};
@@ -47,7 +48,7 @@ pub(crate) struct ImageFile<'a> {
 
 /// A reason for a failure that is not the picture's fault.
 enum Failure {
-    Io(io::Error),
+    Io(Arc<io::Error>),
     TooSlow,
 }
 
@@ -107,18 +108,41 @@ impl<'a> ImageFile<'a> {
         late
     }
 
+    /// Records a failed read. Returns an error of the same kind, for the decoder.
+    fn failed(&self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        self.failure.replace(Some(Failure::Io(Arc::new(error))));
+        kind.into()
+    }
+
     /// Returns the error to report after a decoder failed with `error`. This is the recorded disk fault or
     /// deadline. Without such a reason, the image is corrupt.
     pub(crate) fn explain(&self, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         self.outside_failure().unwrap_or_else(|| corrupt(error))
     }
 
-    /// Removes and returns the recorded failure that was not the picture's fault.
+    /// Returns the recorded failure that was not the picture's fault. The record stays, so the failure is also
+    /// the result of the later stages. A stage that ignores an error therefore loses no disk fault.
     pub(crate) fn outside_failure(&self) -> Option<Error> {
-        match self.failure.take()? {
-            Failure::Io(error) => Some(Error::io(error)),
-            Failure::TooSlow => Some(too_slow()),
-        }
+        Some(match self.failure.borrow().as_ref()? {
+            Failure::Io(error) => Error::io(same(error)),
+            Failure::TooSlow => too_slow(),
+        })
+    }
+
+    /// Returns the result of a stage that read the file. If a read failed, this is the failure, even if the
+    /// stage did not notice.
+    pub(crate) fn settle<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.outside_failure().map_or(outcome, Err)
+    }
+}
+
+/// Returns an error with the code of `error`, or with `error` as its cause, because an [`io::Error`] cannot be
+/// cloned.
+fn same(error: &Arc<io::Error>) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), Arc::clone(error)),
     }
 }
 
@@ -144,21 +168,16 @@ impl Read for ImageFileReader<'_> {
             match self.image.source.read_at(buffer, self.position) {
                 // The file had more bytes when it was opened: this is not the end of the picture.
                 Ok(0) if !buffer.is_empty() && self.position < self.image.len => {
-                    let kind = io::ErrorKind::UnexpectedEof;
-                    let error = io::Error::new(kind, "the file became shorter");
-                    self.image.failure.replace(Some(Failure::Io(error)));
-                    return Err(kind.into());
+                    let shorter = "the file became shorter";
+                    let error = io::Error::new(io::ErrorKind::UnexpectedEof, shorter);
+                    return Err(self.image.failed(error));
                 }
                 Ok(count) => {
                     self.position += count as u64;
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let kind = error.kind();
-                    self.image.failure.replace(Some(Failure::Io(error)));
-                    return Err(kind.into());
-                }
+                Err(error) => return Err(self.image.failed(error)),
             }
         }
     }
@@ -238,6 +257,19 @@ mod tests {
         image.deadline = Deadline::after(Duration::ZERO);
         image.reader().read_exact(&mut [0; 8]).unwrap_err();
         assert_eq!(image.outside_failure().unwrap().kind(), ErrorKind::Io);
+    }
+
+    #[test]
+    fn a_fault_of_the_disk_stays_after_it_was_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::open(directory.path()).unwrap();
+        let image = ImageFile::new(&file, Deadline::NONE).unwrap();
+        let error = image.reader().read_exact(&mut [0; 8]).unwrap_err();
+        assert_eq!(image.explain(error).kind(), ErrorKind::Io);
+        let later = image.settle(Ok(())).unwrap_err();
+        assert_eq!(later.kind(), ErrorKind::Io);
+        let source = later.into_source().unwrap().downcast::<io::Error>().unwrap();
+        assert_eq!(source.kind(), io::ErrorKind::IsADirectory);
     }
 
     #[test]

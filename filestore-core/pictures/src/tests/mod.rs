@@ -11,7 +11,7 @@ use image::{ImageFormat, Rgba, RgbaImage};
 use png::{BitDepth, ColorType};
 
 use crate::fixtures::*;
-use crate::{Fit, Rendered, Settings, Wanted, render};
+use crate::{Fit, Rendered, Settings, Wanted, animate, render};
 
 /// The side of a tile in pixels. Each pixel shows 8×8 pixels of a 200-pixel variant.
 const TILE: u32 = 25;
@@ -82,6 +82,8 @@ fn cases() -> Vec<Case> {
     all.extend(animations());
     all.extend(shapes());
     all.extend(profiles().into_iter().map(|(case, _)| case));
+    all.extend(profiles_of_other_pngs().into_iter().map(|(case, _)| case));
+    all.extend(profiles_of_animations().into_iter().map(|(case, _)| case));
     all
 }
 
@@ -223,15 +225,22 @@ fn shapes() -> Vec<Case> {
     ]
 }
 
+/// The lengths of profiles, and the sides of the pictures that have them.
+const PROFILE_BYTES: [usize; 4] = [0, 5_000, 60_000, 2_000_000];
+const SIDES: (u32, u32) = (240, 210);
+/// A colour, and the result of exchanging its red and green.
+const COLOR: [u8; 3] = [220, 40, 30];
+const SWAPPED: [u8; 3] = [40, 220, 30];
+/// The grey 55 as light, in sRGB.
+const LIGHTER: [u8; 3] = [128; 3];
+
 /// Greys, colours and inks with a profile that changes them plainly, in each format that can have one, with
 /// the colour that the middle of the variant then has. The profiles have from some hundred bytes to 2 MB.
 fn profiles() -> Vec<(Case, [u8; 3])> {
-    const SIZES: [usize; 4] = [0, 5_000, 60_000, 2_000_000];
-    const SIDES: (u32, u32) = (240, 210);
     let pixels = (SIDES.0 * SIDES.1) as usize;
     // What the profiles make of them: twice as light, red and green in each other's place, half as light.
-    let (grey, color, inks) = ([55], [220, 40, 30], [0, 0, 0, 127]);
-    let (grey_shown, inks_shown) = ([128; 3], [119; 3]);
+    let (grey, color, inks) = ([55], COLOR, [0, 0, 0, 127]);
+    let (grey_shown, inks_shown) = (LIGHTER, [119; 3]);
     let rgb = color.repeat(pixels);
     let of_tiff = |photometric: u16, pixel: &[u8], profile: &[u8]| {
         let samples = u16::try_from(pixel.len()).unwrap();
@@ -242,7 +251,7 @@ fn profiles() -> Vec<(Case, [u8; 3])> {
     let narrow = (240, 210);
 
     let mut all = Vec::new();
-    for bytes in SIZES {
+    for bytes in PROFILE_BYTES {
         let greys = grown(linear_grey_profile(), bytes);
         let colors = grown(swapping_profile(), bytes);
         let press = grown(dark_inks_profile(), bytes);
@@ -274,12 +283,75 @@ fn profiles() -> Vec<(Case, [u8; 3])> {
     all
 }
 
-/// The colour (220, 40, 30) with red and green exchanged.
-const SWAPPED: [u8; 3] = [40, 220, 30];
+#[test]
+fn a_profile_of_every_size_is_used_in_the_frames_of_an_animation() {
+    for (case, expected) in profiles_of_animations() {
+        let made = animate(&file(&case.bytes), Wanted::inside(200), &Settings::default()).unwrap();
+        let Rendered::WebP(made) = made else { panic!("{}: {made:?}", case.what) };
+        let frames = webp::AnimDecoder::new(&made).decode().unwrap();
+        assert_eq!(frames.len(), 2, "{}", case.what);
+        for (number, expected) in [(0, expected), (1, [0; 3])] {
+            let frame = frames.get_frame(number).unwrap();
+            let shown = &frame.get_image()[..3];
+            assert!(close(shown, &expected), "{}, frame {number}: {shown:?}", case.what);
+        }
+    }
+}
+
+/// PNGs of 16 bits and with interlacing, with the profiles of [`profiles`].
+fn profiles_of_other_pngs() -> Vec<(Case, [u8; 3])> {
+    let pixels = (SIDES.0 * SIDES.1) as usize;
+    let of = |color, data: &[u8], profile: Vec<u8>| {
+        let wide: Vec<u8> = data.iter().flat_map(|sample| [*sample; 2]).collect();
+        let set = |info: &mut png::Info<'_>| info.icc_profile = Some(profile.into());
+        png(SIDES.0, SIDES.1, color, BitDepth::Sixteen, &wide, set)
+    };
+    let interlaced = interlaced_png(SIDES.0, SIDES.1, &COLOR.repeat(pixels));
+    let of_bytes = |bytes: usize| {
+        let greys = grown(linear_grey_profile(), bytes);
+        let colors = grown(swapping_profile(), bytes);
+        let named =
+            |what: &str, file: Vec<u8>| case(format!("{what}, a profile of {bytes} bytes"), file);
+        let deep_grey = of(ColorType::Grayscale, &[55].repeat(pixels), greys);
+        let deep = of(ColorType::Rgb, &COLOR.repeat(pixels), colors.clone());
+        [
+            (named("grey PNG of 16 bits", deep_grey), LIGHTER),
+            (named("PNG of 16 bits", deep), SWAPPED),
+            (named("interlaced PNG", png_with_profile(&interlaced, &colors)), SWAPPED),
+        ]
+    };
+    PROFILE_BYTES.into_iter().flat_map(of_bytes).collect()
+}
+
+/// Animations of two frames with the profiles of [`profiles`]. The second frame is black.
+fn profiles_of_animations() -> Vec<(Case, [u8; 3])> {
+    let [red, green, blue] = COLOR;
+    let frames = [[red, green, blue, 255], [0, 0, 0, 255]]
+        .map(|color| Step::flat(0, 0, SIDES.0, SIDES.1, color));
+    let [across, down] = [SIDES.0, SIDES.1].map(|side| u16::try_from(side).unwrap());
+    let of_bytes = |bytes: usize| {
+        let profile = grown(swapping_profile(), bytes);
+        let webp_of = |coding| {
+            let moving = moving_webp(SIDES.0, SIDES.1, &frames, 0, coding);
+            animation_with_profile(&moving, &profile)
+        };
+        let gif = gif_with_profile(&moving_gif(across, down, &frames, None), &profile);
+        let kind = (ColorType::Rgba, Some(profile.clone()));
+        [
+            ("animated GIF", gif),
+            ("animated lossless WebP", webp_of(Coding::Lossless)),
+            ("animated lossy WebP", webp_of(Coding::Lossy)),
+            ("APNG", moving_png_of(kind, SIDES, &frames, 0, None)),
+        ]
+        .map(|(what, file)| (case(format!("{what}, a profile of {bytes} bytes"), file), SWAPPED))
+    };
+    PROFILE_BYTES.into_iter().flat_map(of_bytes).collect()
+}
 
 #[test]
 fn a_profile_of_every_size_is_used_in_every_format() {
-    for (case, expected) in profiles() {
+    let all = [profiles(), profiles_of_other_pngs(), profiles_of_animations()];
+    for (case, expected) in all.into_iter().flatten() {
         let seen = seen(&case);
         let middle = seen.at(seen.width / 2, seen.height / 2);
         assert!(close(&middle[..3], &expected), "{}: {middle:?}", case.what);

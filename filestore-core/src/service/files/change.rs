@@ -106,7 +106,7 @@ impl Files<'_> {
         conditions: &Preconditions,
     ) -> Result<Changed> {
         let event = if new.make_ready { Event::MakeReady } else { Event::Replace };
-        let arrived = Arrived::of(&staged).await;
+        let arrived = Arrived::of(&staged).await?;
         let new = New { given: new.given, metadata: new.metadata, arrived };
         let decision = Decision { event, new: Some(new), upload };
         let staged = Staged::new(vec![staged]);

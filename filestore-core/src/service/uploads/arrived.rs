@@ -1,5 +1,6 @@
 //! Bytes that arrived: their properties, and the name and type of their record.
 
+use crate::domain::error::{Error, Result};
 use crate::domain::file::media;
 use crate::domain::file::path::BlobKey;
 use crate::domain::file::record::{Blob, Dimensions};
@@ -10,7 +11,11 @@ use crate::service::FileStore;
 use crate::service::request::GivenName;
 use crate::storage::StagedBlob;
 use crate::tasks;
+use crate::tasks::step::{Call, attempt};
 use crate::variant;
+
+/// The work on a failed read, for its error.
+const READING: &str = "reading the header of a picture";
 
 /// The properties of bytes that arrived.
 pub(in crate::service) struct Arrived {
@@ -22,18 +27,19 @@ pub(in crate::service) struct Arrived {
 }
 
 impl Arrived {
-    /// Detects the type, and reads the dimensions if the bytes might be an image.
-    pub(in crate::service) async fn of(staged: &StagedBlob) -> Self {
+    /// Detects the type, and reads the dimensions if the bytes might be an image. Fails if the bytes cannot be
+    /// read. The client can send the file again.
+    pub(in crate::service) async fn of(staged: &StagedBlob) -> Result<Self> {
         let sniffed = media::sniff(&staged.head);
         let is_image = sniffed.is_some_and(|mime| mime.starts_with("image/"));
 
-        Self {
+        Ok(Self {
             blob_id: staged.blob_id,
             size_bytes: staged.size_bytes,
             sha256: staged.sha256,
             sniffed,
-            dimensions: if is_image { dimensions(staged).await } else { None },
-        }
+            dimensions: if is_image { dimensions(staged).await? } else { None },
+        })
     }
 
     /// Describes the bytes as the blob under `key` at `provider`.
@@ -56,9 +62,14 @@ impl Arrived {
     }
 }
 
-async fn dimensions(staged: &StagedBlob) -> Option<Dimensions> {
+async fn dimensions(staged: &StagedBlob) -> Result<Option<Dimensions>> {
     let open = staged.opener();
-    tasks::blocking(move || variant::probe(&open().ok()?)).await.ok().flatten()
+    let probed = tasks::blocking(move || {
+        let file = open()?;
+        attempt(Call::Read).map_err(|error| Error::io(READING, error.into()))?;
+        variant::probe(&file)
+    });
+    probed.await.map_err(|error| Error::internal(READING, error))?
 }
 
 /// The name, type and extension of a new blob.

@@ -88,7 +88,7 @@ impl FileStore {
             return Ok(Uploaded::Replayed(reply));
         }
 
-        let (files, staged) = files.arrive().await;
+        let (files, staged) = files.arrive().await?;
         let staged = Staged::new(staged);
         let outcome = match staged.belong_to(&files.organization_id) {
             Ok(()) => self.insert_placed(&files, &staged, era, &claimed).await,

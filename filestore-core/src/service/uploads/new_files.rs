@@ -4,6 +4,7 @@ use super::arrived::{Arrived, Naming};
 use super::fingerprint::Fingerprint;
 use super::placement::Placement;
 use crate::domain::access::signed_url::UploadPermit;
+use crate::domain::error::Result;
 use crate::domain::file::custom_metadata::CustomMetadata;
 use crate::domain::file::lifecycle::FileState;
 use crate::domain::file::path::BlobKey;
@@ -91,13 +92,14 @@ impl StagedFiles {
         print.finish()
     }
 
-    /// Examines the bytes, and separates the data for the records from the handles of the staged files.
-    pub(super) async fn arrive(self) -> (StagedFiles<Arrived>, Vec<StagedBlob>) {
+    /// Examines the bytes, and separates the data for the records from the handles of the staged files. Fails
+    /// if bytes cannot be read. All staged files are then discarded.
+    pub(super) async fn arrive(self) -> Result<(StagedFiles<Arrived>, Vec<StagedBlob>)> {
         let mut staged = Vec::new();
-        let first = self.files.first.arrive(&mut staged).await;
+        let first = self.files.first.arrive(&mut staged).await?;
         let mut rest = Vec::with_capacity(self.files.rest.len());
         for file in self.files.rest {
-            rest.push(file.arrive(&mut staged).await);
+            rest.push(file.arrive(&mut staged).await?);
         }
 
         let files = StagedFiles {
@@ -109,15 +111,15 @@ impl StagedFiles {
             permit: self.permit,
             upload: self.upload,
         };
-        (files, staged)
+        Ok((files, staged))
     }
 }
 
 impl NewFile {
-    async fn arrive(self, staged: &mut Vec<StagedBlob>) -> NewFile<Arrived> {
-        let bytes = Arrived::of(&self.bytes).await;
+    async fn arrive(self, staged: &mut Vec<StagedBlob>) -> Result<NewFile<Arrived>> {
+        let bytes = Arrived::of(&self.bytes).await?;
         staged.push(self.bytes);
-        NewFile { index: self.index, given: self.given, metadata: self.metadata, bytes }
+        Ok(NewFile { index: self.index, given: self.given, metadata: self.metadata, bytes })
     }
 }
 

@@ -40,9 +40,7 @@ pub(crate) fn read(
 ) -> Result<Option<Outline>> {
     let outline = walk(image.reader(), image.len(), header, max_frames);
     // The end of a walk may be a fault of the disk.
-    if let Some(failure) = image.outside_failure() {
-        return Err(failure);
-    }
+    let outline = image.settle(Ok(outline))?;
     Ok(Some(outline).filter(|outline| outline.frames >= 2))
 }
 

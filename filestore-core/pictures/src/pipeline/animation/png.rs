@@ -50,20 +50,26 @@ pub(super) fn open<'a>(
     Ok(PngFrames { reader, frame, row: Vec::new(), is_first: true })
 }
 
-/// Draws the first frame, as pixels of the canvas: greys if the file stores those.
+/// Draws the first frame of an animation whose default picture is hidden, as pixels of the canvas: greys if
+/// the file stores those. The rows that are missing in a cut or damaged file are transparent. `None` if the
+/// default picture is visible. Fails if no row of the frame arrived.
 pub(crate) fn first_frame(
     image: &ImageFile<'_>,
     header: &Header,
     png: PngHeader,
-) -> Result<(Pixels, Option<Profile>)> {
+) -> Result<Option<(Pixels, Option<Profile>)>> {
     let mut frames = open(image, header, png)?;
+    if !decode::hides_default_png(png, frames.reader.info()) {
+        return Ok(None);
+    }
+
     let mut canvas = Canvas::new(header.stored);
-    frames.draw_next(&mut canvas)?;
+    frames.draw_what_came(&mut canvas)?;
     let mut pixels = canvas.into_pixels();
     if frames.is_grey() {
         pixels = to_grey(pixels);
     }
-    Ok((pixels, frames.profile()))
+    Ok(Some((pixels, frames.profile())))
 }
 
 impl<R: BufRead + Seek> PngFrames<R> {
@@ -98,6 +104,21 @@ impl<R: BufRead + Seek> PngFrames<R> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Draws the rows of the next frame that arrived. Fails if no row arrived.
+    fn draw_what_came(&mut self, canvas: &mut Canvas) -> Result<()> {
+        let FrameControl { width, height, x_offset: left, y_offset: top, .. } = self.next()?;
+        // The rows of a frame are side by side in the memory for the canvas.
+        (self.frame.width, self.frame.height) = (width, height);
+        let arrived = decode::png_rows(&mut self.reader, &mut self.frame);
+        if arrived == 0 {
+            return Err(corrupt("no row of the first frame arrived"));
+        }
+
+        canvas.begin(Rectangle { left, top, width, height }, Disposal::Keep);
+        self.draw(Dimensions { width, height: arrived }, Blend::Replace, canvas);
         Ok(())
     }
 

@@ -157,10 +157,7 @@ impl Colors {
 /// Treats a fault of the picture as its end, like a browser, so that the earlier frames are shown. A disk
 /// fault and a passed deadline remain errors.
 fn ended<T>(image: &ImageFile<'_>, outcome: Result<Option<T>>) -> Result<Option<T>> {
-    if let Some(failure) = image.outside_failure() {
-        return Err(failure);
-    }
-    match outcome {
+    match image.settle(outcome) {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
         outcome => outcome,
     }

@@ -35,7 +35,9 @@ pub(crate) use gif::{
     Colors as GifColors, PASSES as GIF_PASSES, colors_of as gif_colors, fill as fill_gif,
     options as gif_options, reader as gif_reader,
 };
-pub(crate) use png::{open as open_png, profile as png_profile};
+pub(crate) use png::{
+    hides_default as hides_default_png, open as open_png, profile as png_profile, rows as png_rows,
+};
 
 /// The maximum size of a colour profile, in bytes. Real profiles end at 3 MiB.
 pub(crate) const MAX_PROFILE_BYTES: usize = 4 << 20;
@@ -88,7 +90,7 @@ pub(crate) fn decode(
         _ => decode_or_what_came(image, header, wanted, spare),
     };
     // Some decoders treat an error of their reader as the end of the file.
-    image.outside_failure().map_or(decoded, Err)
+    image.settle(decoded)
 }
 
 /// Decodes with our own JPEG or WebP decoder. A panic makes only this file corrupt.

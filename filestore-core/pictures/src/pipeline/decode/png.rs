@@ -42,11 +42,10 @@ pub(super) fn decode(
     spare: &dyn Spare,
 ) -> Result<Decoded> {
     if png.hides_default
-        && let Ok(decoded) = first_frame(image, header, png)
+        && let Some((pixels, profile)) = animation::first_png_frame(image, header, png)?
     {
-        return Ok(decoded);
+        return Ok(Decoded::whole(pixels, profile));
     }
-    image.check()?;
 
     let (mut reader, layout) = start(image, header, png)?;
     if reader.info().interlaced {
@@ -71,13 +70,6 @@ pub(super) fn decode(
         let rows = Rows::new(header.stored, layout, wanted);
         by_the_crate(image, reader, rows, spare).and_then(|rows| Decoded::of_rows(rows, profile))
     })
-}
-
-/// Decodes the first frame of an animation with a separate default picture, as browsers show it. If the frame
-/// is missing, decodes the default picture.
-fn first_frame(image: &ImageFile<'_>, header: &Header, png: PngHeader) -> Result<Decoded> {
-    let (pixels, profile) = animation::first_png_frame(image, header, png)?;
-    Ok(Decoded::whole(pixels, profile))
 }
 
 /// Decodes the rows with the png crate, up to the last visible row.
@@ -166,7 +158,8 @@ impl Step for Reducing {
     }
 }
 
-/// Decodes the rows before the damage or the end of the file. `None` if there are no such rows.
+/// Decodes the rows before the damage or the end of the file. `None` if there are no such rows, and if the
+/// picture is hidden.
 pub(super) fn decode_what_came(
     image: &ImageFile<'_>,
     header: &Header,
@@ -174,7 +167,9 @@ pub(super) fn decode_what_came(
 ) -> Result<Option<Decoded>> {
     let (mut reader, mut pixels) = open(image, header, png)?;
     let info = reader.info();
-    if info.frame_control.is_some_and(|frame| (frame.width, frame.height) != info.size()) {
+    let fills_canvas =
+        info.frame_control.is_none_or(|frame| (frame.width, frame.height) == info.size());
+    if !fills_canvas || hides_default(png, info) {
         return Ok(None);
     }
 
@@ -188,9 +183,16 @@ pub(super) fn decode_what_came(
     Ok(Some(Decoded { arrived, ..Decoded::whole(pixels, profile(reader.info())) }))
 }
 
+/// Returns true if the file is an animation whose default picture is not a frame. Such a picture is never
+/// visible, even if no frame can be decoded, as in browsers.
+pub(crate) fn hides_default(png: PngHeader, info: &Info<'_>) -> bool {
+    // The header did not compare checksums. If the announcement is damaged, the file is a still picture.
+    png.hides_default && info.animation_control.is_some()
+}
+
 /// Reads rows until the data ends. Returns the number of visible rows. In an interlaced picture, pixels are
 /// as large as the pixels of their pass.
-fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
+pub(crate) fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
     let channels = pixels.layout.channels();
     let bits = u8::try_from(8 * channels).expect("at most four channels");
     let stride = pixels.width as usize * channels;

@@ -79,9 +79,11 @@ impl Format {
 ///
 /// Returns [`NotAnImage`](crate::ErrorKind::NotAnImage) if the bytes are not a raster format that this crate
 /// decodes. Returns [`Corrupt`](crate::ErrorKind::Corrupt) if the header is broken or cut short.
+///
+/// The parsers accept a header that ends early if its size is known. A failed read is not such an end.
 pub(crate) fn read(image: &ImageFile<'_>) -> Result<Header> {
-    let header = parse(image.header_reader()).map_err(|error| image.explain(error))?;
-    header.map_or_else(|| Err(refusal(image)?), Ok)
+    let header = parse(image.header_reader()).map_err(|error| image.explain(error));
+    image.settle(header)?.map_or_else(|| Err(refusal(image)?), Ok)
 }
 
 /// Returns the reason why a file is not shown: it is no image, or this crate does not decode the image.

@@ -14,8 +14,10 @@ use crate::pipeline::spare::NewThreads;
 use crate::probe;
 use crate::{Dimensions, Fit};
 
+mod apng_damage;
 mod bmp_kinds;
 mod damaged;
+mod faults;
 mod gif_kinds;
 mod jpeg_kinds;
 mod png_colors;
@@ -24,6 +26,7 @@ mod reduced;
 mod refused;
 mod sheet;
 mod tiff_chunks;
+mod tiff_damage;
 mod tiff_kinds;
 mod webp_kinds;
 

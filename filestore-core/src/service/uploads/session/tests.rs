@@ -8,6 +8,8 @@ use tokio::io::ReadBuf;
 use super::*;
 use crate::domain::access::signed_url::UploadPermit;
 use crate::domain::config::StoreConfig;
+#[cfg(feature = "pictures")]
+use crate::domain::file::record::Dimensions;
 use crate::service::uploads::idempotency::IdempotencyKey;
 use crate::service::{BatchItem, IfMatch, NewBatch, NewUpload, Replacement, Uploaded};
 use crate::tasks;
@@ -42,6 +44,26 @@ impl Home {
 
     fn staged_names(&self) -> usize {
         std::fs::read_dir(self.store.data_dir().path().join("staging")).unwrap().count()
+    }
+
+    /// Puts a directory in the place of each staged file. A directory opens, and a read of it fails.
+    #[cfg(feature = "pictures")]
+    fn let_reads_fail(&self) {
+        let staging = self.store.data_dir().path().join("staging");
+        for entry in std::fs::read_dir(staging).unwrap() {
+            let path = entry.unwrap().path();
+            std::fs::remove_file(&path).unwrap();
+            std::fs::create_dir(path).unwrap();
+        }
+    }
+
+    /// Removes the directories that [`let_reads_fail`](Self::let_reads_fail) made.
+    #[cfg(feature = "pictures")]
+    fn let_reads_work(&self) {
+        let staging = self.store.data_dir().path().join("staging");
+        for entry in std::fs::read_dir(staging).unwrap() {
+            std::fs::remove_dir(entry.unwrap().path()).unwrap();
+        }
     }
 
     /// Waits until nothing is staged. A task of its own unlinks dropped bytes and stops counting them.
@@ -389,4 +411,74 @@ async fn a_permit_buys_one_file_of_its_size() {
     let mut item = home.begin(small).await.unwrap();
     item.begin_item(0).await.unwrap();
     assert_eq!(kind(item.write("three".into()).await), ErrorKind::TooLarge);
+}
+
+/// A GIF with 2×1 pixels.
+#[cfg(feature = "pictures")]
+const GIF: &str = "GIF89a\x02\0\x01\0\0\0\0\x3B";
+
+#[cfg(feature = "pictures")]
+#[tokio::test]
+async fn a_picture_whose_header_cannot_be_read_is_refused_and_never_stored_without_its_size() {
+    let home = Home::of(StoreConfig::default()).await;
+    let size = Some(Dimensions { width: 2, height: 1 });
+    let of_one = async || {
+        let mut session = home.received(claims().with_idempotency(key()), GIF).await;
+        session.finish_files().await.unwrap();
+        session
+    };
+    let refused = of_one().await;
+    home.let_reads_fail();
+    let refused = kind(refused.commit(new()).await);
+    assert_eq!((refused, refused.http_status().is_server_error()), (ErrorKind::Internal, true));
+    home.let_reads_work();
+
+    // The client tries again, with the same key.
+    let record = made(of_one().await.commit(new()).await.unwrap());
+    assert_eq!(record.blob.dimensions, size);
+
+    let of_two = async || {
+        let mut session = home.begin(claims()).await.unwrap();
+        session.begin_item(0).await.unwrap();
+        session.write("text".into()).await.unwrap();
+        session.begin_item(1).await.unwrap();
+        session.write(GIF.into()).await.unwrap();
+        session.finish_files().await.unwrap();
+        session
+    };
+    let items = || vec![BatchItem::new(0), BatchItem::new(1)];
+    home.store.inner.uploads.publishing.idle().await;
+    let refused = of_two().await;
+    home.let_reads_fail();
+    assert_eq!(kind(refused.commit_batch(batch(), items()).await), ErrorKind::Internal);
+    home.let_reads_work();
+    let records = made(of_two().await.commit_batch(batch(), items()).await.unwrap());
+    assert_eq!((records[0].blob.dimensions, records[1].blob.dimensions), (None, size));
+}
+
+#[cfg(feature = "pictures")]
+#[tokio::test]
+async fn a_new_picture_whose_header_cannot_be_read_replaces_nothing() {
+    let home = Home::of(StoreConfig::default()).await;
+    let record = made(home.received(claims(), "text").await.commit(new()).await.unwrap());
+    home.store.inner.uploads.publishing.idle().await;
+    let of_gif = async || {
+        let claims = ReplacementClaims::new(record.file_id);
+        let mut session =
+            home.store.uploads().begin_replacement(claims, &Scope::All).await.unwrap();
+        session.write(GIF.into()).await.unwrap();
+        session.finish_files().await.unwrap();
+        session
+    };
+    let refused = of_gif().await;
+    home.let_reads_fail();
+    let refused = refused.commit_replacement(Replacement::new(), &Scope::All).await;
+    assert_eq!(kind(refused), ErrorKind::Internal);
+    home.let_reads_work();
+    let kept = home.store.scoped(&Scope::All).record(record.file_id).await.unwrap();
+    assert_eq!(kept.version, record.version);
+
+    let replaced = of_gif().await.commit_replacement(Replacement::new(), &Scope::All).await;
+    let size = Some(Dimensions { width: 2, height: 1 });
+    assert_eq!(replaced.unwrap().record.blob.dimensions, size);
 }

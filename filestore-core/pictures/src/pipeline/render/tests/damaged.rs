@@ -73,43 +73,6 @@ fn a_damaged_png_shows_the_rows_before_the_damage() {
     assert_eq!(compare(&checksum, &good), ((0..200).collect(), 0));
 }
 
-/// An interlaced RGB PNG (PNG, section 8.2) with one IDAT. Every row is unfiltered and stored without
-/// compression, so that a cut at any byte keeps all pixels before the cut.
-fn interlaced_png(width: u32, height: u32, rgb: &[u8]) -> Vec<u8> {
-    const PASSES: [(u32, u32, u32, u32); 7] = [
-        (0, 0, 8, 8),
-        (4, 0, 8, 8),
-        (0, 4, 4, 8),
-        (2, 0, 4, 4),
-        (0, 2, 2, 4),
-        (1, 0, 2, 2),
-        (0, 1, 1, 2),
-    ];
-    let mut raw = Vec::new();
-    for (left, top, across, down) in PASSES {
-        for y in (top..height).step_by(down as usize) {
-            raw.push(0);
-            for x in (left..width).step_by(across as usize) {
-                let at = 3 * (y * width + x) as usize;
-                raw.extend(&rgb[at..at + 3]);
-            }
-        }
-    }
-    let mut zlib = vec![0x78, 0x01];
-    for (index, block) in raw.chunks(60_000).enumerate() {
-        let length = u16::try_from(block.len()).unwrap();
-        zlib.push(u8::from((index + 1) * 60_000 >= raw.len()));
-        zlib.extend(length.to_le_bytes().into_iter().chain((!length).to_le_bytes()));
-        zlib.extend(block);
-    }
-    zlib.extend([0; 4]);
-    let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
-    let header = [b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR", &size[..], &[8, 2, 0, 0, 1]].concat();
-    let sum = crc32(&header[12..]).to_be_bytes();
-    // After the header, whose place `with_chunk` counts.
-    with_chunk(&[header, sum.to_vec()].concat(), *b"IDAT", &zlib)
-}
-
 #[test]
 fn a_cut_interlaced_png_shows_coarse_pixels() {
     let whole = interlaced_png(SIDE, SIDE, &quarters(SIDE, SIDE, DISPLAYED));

@@ -11,6 +11,9 @@ fn what_is_no_raster_image_is_refused_as_such() {
         b"<svg xmlns='http://www.w3.org/2000/svg' width='900' height='900'/>",
         b"<!DOCTYPE html><img src=x>",
         b"%PDF-1.7\n%\xE2\xE3\xCF\xD3",
+        // An icon and a cursor.
+        b"\0\0\x01\0\x01\0\x20\x20\0\0\x01\0\x20\0\x68\x04\0\0\x16\0\0\0",
+        b"\0\0\x02\0\x01\0\x20\x20\0\0\x01\0\x01\0\x68\x04\0\0\x16\0\0\0",
     ] {
         assert_eq!(
             error(bytes).kind(),

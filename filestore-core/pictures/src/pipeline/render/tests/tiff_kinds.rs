@@ -231,6 +231,8 @@ fn an_unsupported_kind_is_not_called_corrupt() {
         ("CCITT G3", Kind { compression: 3, bits: 1, ..kind(0, 1) }.write(&[0; 99])),
         ("JPEG of the old kind", Kind { compression: 6, ..kind(6, 3) }.write(&flat(&[9; 3]))),
         ("Zstandard", Kind { compression: 50_000, ..kind(2, 3) }.write(&[0; 99])),
+        ("LZMA", Kind { compression: 34_925, ..kind(2, 3) }.write(&[0; 99])),
+        ("WebP", Kind { compression: 50_001, ..kind(2, 3) }.write(&[0; 99])),
         ("12 bits", Kind { bits: 12, ..kind(1, 1) }.write(&vec![0; 450 * 300])),
     ] {
         let error = error(&bytes);
