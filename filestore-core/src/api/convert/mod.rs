@@ -11,6 +11,7 @@ mod variant;
 mod sign;
 mod sheet;
 mod receipt;
+mod explain;
 mod usage;
 mod me;
 mod id;
