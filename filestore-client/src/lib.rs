@@ -46,6 +46,7 @@ mod sign;
 mod bindings;
 mod providers;
 mod receipt;
+mod explain;
 pub mod admin;
 mod progress;
 mod transport;

@@ -218,6 +218,15 @@ pub mod bindings {
     pub use crate::service::Bindings;
 }
 
+/// Explanations of files: where a file is and why, what comes next and when. Start with
+/// [`Files::explain`].
+#[cfg(feature = "store")]
+pub mod explain {
+    pub use crate::domain::report::explain::{
+        ExplainedFile, Explanation, Fact, FactCode, Reader, Step, StepCode,
+    };
+}
+
 /// Parts of a [`StoreConfig`].
 #[cfg(feature = "store")]
 pub mod config {

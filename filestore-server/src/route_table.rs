@@ -95,6 +95,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::GET, "/files/{file_id}/info", READ),
     Route::new(Method::POST, "/files/{file_id}/restore", WRITE),
     Route::new(Method::POST, "/files/{file_id}/sign", READ),
+    Route::new(Method::GET, "/files/{file_id}/explain", READ),
     Route::new(Method::GET, "/files/{file_id}/receipt", READ),
     Route::new(Method::GET, "/receipt-keys", Need::Nothing),
     Route::new(Method::POST, "/files/sign-upload", WRITE),

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use filestore_core::ErrorKind;
+use filestore_core::explain::{FactCode, StepCode};
 use filestore_server::{Config, Server};
 use reqwest::Method;
 use serde_json::Value;
@@ -22,6 +23,7 @@ const REFERENCE: &str = concat!(
     include_str!("../docs/reference/http/admin-status.md"),
     include_str!("../docs/reference/http/admin-work.md"),
     include_str!("../docs/reference/http/bindings.md"),
+    include_str!("../docs/reference/http/explain.md"),
     include_str!("../docs/reference/http/files.md"),
     include_str!("../docs/reference/http/health.md"),
     include_str!("../docs/reference/http/listings.md"),
@@ -102,6 +104,20 @@ fn every_error_code_is_in_the_table() {
 
     for code in codes {
         assert!(REFERENCE.contains(&format!(" | `{code}` | ")), "{code} is not documented");
+    }
+}
+
+#[test]
+fn every_code_of_an_explanation_is_in_the_tables() {
+    let page = include_str!("../docs/reference/http/explain.md");
+    let facts = FactCode::ALL.iter().map(|code| code.as_str());
+    let codes = facts.chain(StepCode::ALL.iter().map(|code| code.as_str()));
+
+    for code in codes {
+        let mut rows = page.lines().filter(|line| line.starts_with("| `"));
+        let is_in_a_row =
+            rows.any(|row| row.split(" | ").next().unwrap().contains(&format!("`{code}`")));
+        assert!(is_in_a_row, "{code} is not documented");
     }
 }
 

@@ -31,6 +31,7 @@ mod delete_restore;
 mod delete_many;
 mod restore_many;
 mod receipts;
+mod explaining;
 mod listing;
 mod health;
 mod admin;

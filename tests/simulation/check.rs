@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::client::organizations;
 use super::content::Content;
+use super::explaining;
 use super::model::Fate;
 use super::uploads;
 use super::world::{PROVIDERS, World};
@@ -45,6 +46,7 @@ pub(crate) async fn everything(world: &World, store: &FileStore, clock: &Clock) 
     every_unknown_file_is_whole(world, store, &records).await;
     every_resumable_upload_is_over(world, store, &records).await;
     nothing_waits(store).await;
+    explaining::nothing_is_left_to_come(store, &world.model).await;
     bytes_are_where_records_say_and_nowhere_else(world, &records).await;
 }
 

@@ -17,6 +17,7 @@ mod check;
 mod client;
 mod content;
 mod erasures;
+mod explaining;
 mod machine;
 mod model;
 mod uploads;
@@ -96,7 +97,8 @@ fn run(variable: &str, default: Range<u64>, span: Duration) {
 
     let total = total.into_inner().unwrap();
     println!("{variable}={}..{}: {total}", seeds.start, seeds.end);
-    assert!(total.erased > 0 && total.resumed > 0, "the seeds are too few");
+    let is_enough = total.erased > 0 && total.resumed > 0 && total.explained > 0;
+    assert!(is_enough, "the seeds are too few");
 }
 
 fn range(text: &str) -> Range<u64> {

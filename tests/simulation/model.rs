@@ -114,6 +114,8 @@ pub(crate) struct Model {
     pub(crate) reads: u64,
     pub(crate) erased: u64,
     pub(crate) resumed: u64,
+    /// Steps that came as an explanation had said.
+    pub(crate) explained: u64,
 }
 
 impl Model {

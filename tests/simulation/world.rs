@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use super::check;
 use super::client::{self, Client, Own};
 use super::erasures::{self, Eraser};
+use super::explaining::Explainer;
 use super::model::Model;
 
 /// Codes of the simulated providers.
@@ -47,6 +48,7 @@ pub(crate) struct Report {
     files: u64,
     pub(crate) erased: u64,
     pub(crate) resumed: u64,
+    pub(crate) explained: u64,
     events: u64,
     /// The simulated time, that of the calm included.
     simulated: Duration,
@@ -64,6 +66,7 @@ impl Report {
         self.files += other.files;
         self.erased += other.erased;
         self.resumed += other.resumed;
+        self.explained += other.explained;
         self.events += other.events;
         self.simulated += other.simulated;
     }
@@ -72,12 +75,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seeds, lives, calls, refused, given_up, reads, files, events, .. } = self;
-        let Self { erased, resumed, .. } = self;
+        let Self { erased, resumed, explained, .. } = self;
         let hours = self.simulated.as_secs() / 3600;
         write!(
             f,
             "{seeds} seeds, {hours} hours with the calm after each, {lives} lives of the process, {calls} calls ({refused} refused, \
              {given_up} given up, {reads} reads), {files} files ({resumed} resumed), {erased} erasures, \
+             {explained} explanations that came true, \
              {events} events: 0 violations"
         )
     }
@@ -128,6 +132,7 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
         files: model.files.len() as u64,
         erased: model.erased,
         resumed: model.resumed,
+        explained: model.explained,
         events,
         simulated: Duration::from_millis(simulated),
         digest,
@@ -201,6 +206,7 @@ impl World {
                 .collect();
 
             let eraser = self.eraser(&store, &clock);
+            let explainer = Explainer { store: &store, clock: &clock, model: &self.model };
 
             tokio::select! {
                 biased;
@@ -208,6 +214,7 @@ impl World {
                 _ = join_all(clients.iter().map(Client::run)) => {}
                 () = client::administrate(&store) => {}
                 () = eraser.run() => {}
+                () = explainer.run() => {}
                 () = client::weather(&self.providers) => {}
             }
 

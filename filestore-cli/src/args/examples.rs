@@ -86,6 +86,17 @@ Examples:
   filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE
   filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256";
 
+pub(super) const EXPLAIN: &str = "\
+The command shows the places of the bytes, the reasons (binding, sync, migration, claims), the next
+step with its earliest time, and failed attempts. It also explains a deleted file, and a purged
+file until its purge receipt expires (90 days by default).
+
+Sentences can change with each version. In scripts, use --json, and compare the codes.
+
+Examples:
+  filestore explain 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore explain 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r '.next[0].code'";
+
 pub(super) const LIST: &str = "\
 The command shows one page. To see all pages, use --all. With --json, you get {\"items\": [...],
 \"next_cursor\": ...} for a page, and one record per line (NDJSON) with --all.

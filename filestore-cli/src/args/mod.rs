@@ -110,6 +110,9 @@ pub(crate) enum Command {
     /// Show the record of a file
     #[command(after_help = examples::INFO)]
     Info(IdArgs),
+    /// Explain where a file is and why, and what comes next
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(IdArgs),
     /// List files, newest first or by name
     #[command(after_help = examples::LIST)]
     List(ListArgs),

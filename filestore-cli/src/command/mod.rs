@@ -19,6 +19,7 @@ mod variants;
 mod usage;
 mod whoami;
 mod status;
+mod explain;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -190,6 +191,7 @@ async fn on_target(
         Command::Variant(args) => get::variant(args, target, out).await,
         Command::Sheet(args) => get::sheet(args, target, out).await,
         Command::Info(args) => file::info(&args.id, target, out).await,
+        Command::Explain(args) => explain::run(&args.id, target, out).await,
         Command::List(args) => file::list(args, target, out).await,
         Command::Thumbnail(args) => file::thumbnail(&args.id, target, out).await,
         Command::Ready(args) => file::ready(args, target, out).await,

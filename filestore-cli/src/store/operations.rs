@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
-    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, FileRecord, Fit,
-    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
+    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, Explanation, FileRecord,
+    Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
     OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
     PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup, RestoreFileResult,
@@ -59,6 +59,8 @@ pub(crate) trait Target: Send + Sync {
     /// Returns the position of each file on a contact sheet.
     async fn sheet_map(&self, ids: &[String], size: u32, fit: Fit) -> Result<SheetMap>;
     async fn info(&self, id: &str) -> Result<FileRecord>;
+    /// Returns where a file is and why, and what comes next.
+    async fn explain(&self, id: &str) -> Result<Explanation>;
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply>;
     /// Deletes up to [`MAX_DELETED_AT_ONCE`](filestore_core::api::MAX_DELETED_AT_ONCE) files. The

@@ -7,6 +7,7 @@ mod modes;
 mod backups;
 mod metadata;
 mod receipts;
+mod explaining;
 mod clouds;
 mod recursive;
 mod plans;

@@ -21,6 +21,7 @@ mod problem;
 mod sign;
 mod sheet;
 mod receipt;
+mod explain;
 mod admin;
 #[cfg(feature = "store")]
 mod convert;
@@ -41,6 +42,7 @@ pub use admin::{
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
+pub use explain::{ExplainedFact, ExplainedRecord, ExplainedStep, Explanation};
 pub use file::{
     ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
     DeleteReply, EditReply, FileIdReply, FileRecord, Metadata, RestoreFileError, RestoreFileResult,

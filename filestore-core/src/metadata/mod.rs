@@ -34,8 +34,8 @@ pub mod postgres;
 pub mod contract;
 
 pub use groups::{
-    Backlog, Bindings, Dropped, Erasures, Files, Holdings, Holds, Idempotency, Intents, Keys,
-    Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
+    Backlog, Bindings, Dropped, Erasures, Explaining, Files, Holdings, Holds, Idempotency, Intents,
+    Keys, Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
@@ -69,6 +69,7 @@ use crate::tasks;
 /// | [`Purges`] | expiry, claims of deleted files, their end |
 /// | [`Dropped`] | replaced blobs |
 /// | [`Receipts`] | purge receipts |
+/// | [`Explaining`] | a file with the work that waits for it |
 /// | [`Syncs`] | settling, claims of files to copy, queueing, counts |
 /// | [`Intents`] | objects on their way to a provider |
 /// | [`Holdings`] | the holders of files |
@@ -93,6 +94,7 @@ pub trait Metadata:
     + Purges
     + Dropped
     + Receipts
+    + Explaining
     + Syncs
     + Intents
     + Holdings

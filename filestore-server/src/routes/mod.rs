@@ -88,6 +88,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         files::restore::routes(),
         files::sign::routes(),
         files::receipt::routes(),
+        files::explain::routes(),
         health::routes(),
         providers::routes(),
         bindings::routes(),

@@ -16,16 +16,17 @@ use filestore_core::api::{
     AccessMode, AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply,
     CreateBackup, CreateBinding, CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt,
-    FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply,
-    MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
-    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
-    ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
-    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
-    StatusReply, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport,
+    Explanation, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery,
+    ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    NewKeyReply, OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery,
+    ProviderCheckReport, ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
+    RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList,
+    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
+    SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport, SyncStatusReport,
+    UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::config::BackupPlace;
+use filestore_core::explain::Reader;
 use filestore_core::keys::KeyId;
 use filestore_core::uploads::UploadId;
 use filestore_core::variants::Motion;
@@ -144,6 +145,10 @@ impl Target for Direct {
     async fn info(&self, id: &str) -> Result<FileRecord> {
         let record = self.files().info(parse_id(id)?).await?;
         Ok(self.shown_one(&record).await)
+    }
+
+    async fn explain(&self, id: &str) -> Result<Explanation> {
+        Ok(self.files().explain(parse_id(id)?, Reader::Operator).await?.into())
     }
 
     async fn list(&self, query: &ListQuery) -> Result<ListReply> {

@@ -9,8 +9,8 @@ use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
-    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, FileRecord, Fit,
-    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
+    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, Explanation, FileRecord,
+    Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
     OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
     PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
@@ -161,6 +161,10 @@ impl Target for Remote {
 
     async fn info(&self, id: &str) -> Result<FileRecord> {
         Ok(self.client.info(id).await?.value)
+    }
+
+    async fn explain(&self, id: &str) -> Result<Explanation> {
+        Ok(self.client.explain(id).await?)
     }
 
     async fn list(&self, query: &ListQuery) -> Result<ListReply> {

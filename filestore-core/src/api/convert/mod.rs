@@ -12,6 +12,7 @@ mod sign;
 mod sheet;
 mod receipt;
 mod upload;
+mod explain;
 mod usage;
 mod me;
 mod id;

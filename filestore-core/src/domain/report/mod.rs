@@ -5,6 +5,7 @@ pub mod fsck;
 pub mod erasure;
 pub mod receipt;
 pub mod receipt_key;
+pub mod explain;
 pub mod backup;
 pub mod load;
 

@@ -32,6 +32,7 @@ pub(crate) mod keys;
 pub(crate) mod purges;
 pub(crate) mod dropped;
 pub(crate) mod receipts;
+pub(crate) mod explaining;
 pub(crate) mod backlog;
 pub(crate) mod leases;
 pub(crate) mod holds;
@@ -165,6 +166,12 @@ macro_rules! contract_tests {
                 a_blob_that_was_found_twice_is_on_the_receipt_once,
                 a_foreign_receipt_looks_like_an_unknown_one,
                 old_receipts_are_forgotten_up_to_the_limit,
+            }
+            explaining {
+                a_file_is_read_with_the_work_that_waits_for_it,
+                a_deleted_file_is_read_with_its_purge,
+                the_holds_of_a_file_are_those_that_cover_its_row,
+                the_work_on_a_foreign_file_looks_like_that_on_an_unknown_one,
             }
             backlog {
                 the_backlog_of_one_organization_counts_no_other,

@@ -13,6 +13,7 @@ pub(super) mod variant;
 pub(super) mod sheet;
 pub(super) mod serving;
 pub(super) mod receipts;
+pub(super) mod explaining;
 
 use crate::domain::access::scope::Scope;
 use crate::domain::report::receipt::DeletedBy;
@@ -49,6 +50,7 @@ use crate::service::FileStore;
 /// |---|---|
 /// | look up a file before using the content | [`record`](Self::record) |
 /// | show a file that can be deleted, for example to restore it | [`info`](Self::info) |
+/// | learn where a file is, why, and what comes next | [`explain`](Self::explain) |
 /// | get the content of a small file | [`read`](Self::read) |
 /// | stream the content of a large file, or a part | [`open`](Self::open) |
 /// | list files, page by page | [`list`](Self::list) |

@@ -1,7 +1,7 @@
 //! Uploads, changes, reading, deleting.
 
 use filestore_core::api::{
-    ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, FileRecord,
+    ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, Explanation, FileRecord,
     ListReply, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
     RestoreFilesRequest, RestoreReply, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
     SignedUrlReply, Status, SubSystemsReply, SyncStatus, UsageReply, VARIANT_SIZES,
@@ -36,6 +36,7 @@ pub(crate) fn group() -> Group {
             sub_systems(),
             sign(),
             sign_upload(),
+            explain(),
             receipt(),
         ],
     }
@@ -253,6 +254,17 @@ fn info() -> Operation {
         )
         .replies(200, "The record.", reply::<FileRecord>)
         .with(["ETag"])
+}
+
+fn explain() -> Operation {
+    Operation::get("/files/{file_id}/explain", "explainFile", READ)
+        .says(
+            "Explain a file",
+            "Says where the bytes are and why, what comes next and when, and which attempts failed. Also explains a \
+             deleted file, and a purged file until its purge receipt expires. Each fact has a stable code. The \
+             sentences can change.",
+        )
+        .replies(200, "The explanation.", reply::<Explanation>)
 }
 
 fn receipt() -> Operation {

@@ -13,6 +13,7 @@ pub(super) mod restore;
 mod many;
 pub(super) mod sign;
 pub(super) mod receipt;
+pub(super) mod explain;
 
 use std::str::FromStr;
 use std::sync::Arc;

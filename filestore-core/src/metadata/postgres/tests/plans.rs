@@ -14,7 +14,7 @@ use crate::metadata::postgres::tables::{
     organizations, resumable_writes, resumables, signing, terms, usage,
 };
 use crate::metadata::postgres::work::{
-    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
+    backlog, destinations, dropped, explaining, holds, intents, leases, purges, receipts, syncs,
 };
 
 /// Tables that grow with the number of files.
@@ -175,6 +175,10 @@ async fn no_query_scans() {
         servers::TELL_TO_STOP,
         receipts::NOTE_DROPPED,
         receipts::KEEP,
+        explaining::WORK,
+        explaining::WORK_WITHIN,
+        explaining::REPLACED,
+        explaining::WRITES,
         receipts::ONE,
         receipts::REMOVED,
         receipts::COUNT,

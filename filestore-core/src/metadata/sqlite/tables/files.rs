@@ -154,7 +154,11 @@ impl SqliteMetadata {
 }
 
 /// Returns true if the file is within `scope`. Looks up all of its organizations, even after a hit.
-fn is_within(sql: &Connection, file_id: FileId, scope: &Scope) -> Result<bool, Fault> {
+pub(in crate::metadata::sqlite) fn is_within(
+    sql: &Connection,
+    file_id: FileId,
+    scope: &Scope,
+) -> Result<bool, Fault> {
     let Scope::Organizations(list) = scope else { return Ok(true) };
     let file_id = id(file_id);
     let mut found = false;

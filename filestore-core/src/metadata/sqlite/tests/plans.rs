@@ -16,7 +16,7 @@ use crate::metadata::sqlite::tables::{
     resumables, signing, terms, usage,
 };
 use crate::metadata::sqlite::work::{
-    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
+    backlog, destinations, dropped, explaining, holds, intents, leases, purges, receipts, syncs,
 };
 
 /// Every listing statement.
@@ -126,6 +126,9 @@ fn statements() -> impl Iterator<Item = &'static str> {
         dropped::FAIL,
         receipts::PUT,
         receipts::KEEP,
+        explaining::WORK,
+        explaining::REPLACED,
+        explaining::WRITES,
         receipts::ONE,
         receipts::REMOVED,
         receipts::COUNT,

@@ -6,6 +6,7 @@ pub(super) mod syncs;
 pub(super) mod purges;
 pub(super) mod dropped;
 pub(super) mod receipts;
+pub(super) mod explaining;
 pub(super) mod holds;
 pub(super) mod intents;
 pub(super) mod backlog;
