@@ -46,6 +46,7 @@
 //! | hand out URLs that work without a key | [`Files::sign`], [`FileStore::signing`], [`signing`] |
 //! | choose the provider for an organization's files | [`FileStore::bindings`], [`bindings`] |
 //! | serve files over a network | [`FileStore::serving`], [`ServedFiles`] |
+//! | learn what happened to files | [`FileStore::events`], [`events`] |
 //! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
 //! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
 //! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |
@@ -230,6 +231,15 @@ pub mod config {
         provider::{OptionValue, ProviderConfig},
     };
     pub use crate::storage::{ProviderRegistry, warn_of_others};
+}
+
+/// Events: what happened to the files, in order, without a gap.
+#[cfg(feature = "store")]
+pub mod events {
+    pub use crate::domain::event::{
+        After, Event, EventDetails, EventFilter, EventId, EventKind, EventPage,
+    };
+    pub use crate::service::Events;
 }
 
 /// API keys, for servers that you build on a store.

@@ -124,6 +124,11 @@ kinds! {
     IdempotencyInProgress => "idempotency_in_progress", CONFLICT, retry,
     /// The bytes do not match the SHA-256 digest.
     DigestMismatch => "digest_mismatch", UNPROCESSABLE_ENTITY, final,
+    /// The log of events no longer has the event, or is another log. Read the records anew, then follow the log
+    /// from its end.
+    EventsGone => "events_gone", GONE, final,
+    /// Events are switched off in this store.
+    EventsOff => "events_off", CONFLICT, final,
     /// A file, batch or body exceeds its limit.
     TooLarge => "too_large", PAYLOAD_TOO_LARGE, final,
     /// A batch has too many files, or a deletion too many ids.

@@ -38,6 +38,7 @@ pub(crate) mod files;
 pub(crate) mod access;
 pub(crate) mod providers;
 pub(crate) mod work;
+pub(crate) mod events;
 mod request;
 mod retry;
 
@@ -67,6 +68,7 @@ pub use crate::storage::ByteStream;
 pub use access::keys::Keys;
 pub use access::secrets::{Recency, SharedStore};
 pub use access::signing::Signing;
+pub use events::Events;
 pub use files::Files;
 pub use files::change::Changed;
 pub use files::listing::{FilePage, ListRequest};
