@@ -7,12 +7,14 @@ use super::providers;
 use super::tables::{
     ConverterTable, DurabilityName, File, LifetimesTable, LimitsTable, LocalTable, OutputName,
     PostgresTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
+    WebhooksTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
     ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace, PostgresConfig,
     ResumableConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    WebhookConfig,
 };
 use crate::domain::file::media;
 use crate::domain::file::status::Location;
@@ -49,6 +51,7 @@ impl File {
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
         self.sync.unwrap_or_default().apply(&mut config.sync);
         self.scrub.unwrap_or_default().apply(&mut config.scrub);
+        self.webhooks.unwrap_or_default().apply(&mut config.webhooks);
 
         self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
@@ -127,6 +130,20 @@ impl UploadsTable {
         put_bytes(&mut uploads.max_bytes, self.max_bytes);
         put(&mut uploads.max_open_per_organization, self.max_open_per_organization);
         put_bytes(&mut uploads.max_bytes_per_organization, self.max_bytes_per_organization);
+    }
+}
+
+impl WebhooksTable {
+    fn apply(self, webhooks: &mut WebhookConfig) {
+        put(&mut webhooks.enabled, self.enabled);
+        put(&mut webhooks.allow_http, self.allow_http);
+        put(&mut webhooks.allow, self.allow);
+        put_secs(&mut webhooks.timeout, self.timeout_secs);
+        put(&mut webhooks.concurrency, self.concurrency);
+        put(&mut webhooks.in_flight, self.in_flight);
+        let days = self.disable_after_days;
+        put(&mut webhooks.disable_after, days.map(|days| Duration::from_hours(24 * u64::from(days))));
+        put(&mut webhooks.max, self.max);
     }
 }
 

@@ -57,6 +57,7 @@ tables! {
         variants: VariantsTable,
         sync: SyncTable,
         scrub: ScrubTable,
+        webhooks: WebhooksTable,
         signing: SigningTable,
         backup: BackupTable,
         local: LocalTable,
@@ -114,6 +115,17 @@ tables! {
         max_bytes: ByteCount,
         max_open_per_organization: u64,
         max_bytes_per_organization: ByteCount,
+    }
+    /// The table `[webhooks]`.
+    WebhooksTable "[webhooks]" {
+        enabled: bool,
+        allow_http: bool,
+        allow: Vec<String>,
+        timeout_secs: Seconds,
+        concurrency: usize,
+        in_flight: usize,
+        disable_after_days: u32,
+        max: usize,
     }
     /// The table `[lifetimes]`.
     LifetimesTable "[lifetimes]" {

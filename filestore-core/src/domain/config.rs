@@ -10,6 +10,7 @@ use super::access::signature::SigningSecret;
 use super::file::variant::{Fit, VariantSize};
 use super::provider::{ProviderCode, ProviderConfig};
 use super::report::fsck::FsckDepth;
+use super::webhook::{AllowedHosts, UrlRules};
 
 pub(crate) use self::check::InvalidSetting;
 
@@ -135,6 +136,8 @@ pub struct StoreConfig {
     pub uploads: ResumableConfig,
     /// Scrub settings.
     pub scrub: ScrubConfig,
+    /// Webhook settings.
+    pub webhooks: WebhookConfig,
     /// Signed URL settings.
     pub signing: SigningConfig,
     /// Backup destinations that remote callers can name.
@@ -158,6 +161,7 @@ impl Default for StoreConfig {
             presign_ttl: Duration::from_mins(5),
             sync: SyncConfig::default(),
             scrub: ScrubConfig::default(),
+            webhooks: WebhookConfig::default(),
             quota_bytes: None,
             quota_files: None,
             idempotency_ttl: Duration::from_hours(24),
@@ -319,6 +323,52 @@ impl Default for ResumableConfig {
             max_open_per_organization: 1_000,
             max_bytes_per_organization: 64 << 30,
         }
+    }
+}
+
+/// Webhook settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WebhookConfig {
+    /// If false, this server sends no events (default true).
+    pub enabled: bool,
+    /// If true, a webhook's URL can begin with `http://` (default false).
+    pub allow_http: bool,
+    /// Addresses, ranges and host names that are allowed although they are not public, for example
+    /// `10.0.5.0/24` and `hooks.internal`.
+    pub allow: Vec<String>,
+    /// Time limit for one delivery (default 15 s).
+    pub timeout: Duration,
+    /// Maximum number of deliveries to one endpoint at the same time (default 8).
+    pub concurrency: usize,
+    /// Maximum number of deliveries of this server at the same time (default 256).
+    pub in_flight: usize,
+    /// Time without an accepted event after which a webhook is disabled (default 5 days).
+    pub disable_after: Duration,
+    /// Maximum number of webhooks (default 1000).
+    pub max: usize,
+}
+
+impl Default for WebhookConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            allow_http: false,
+            allow: Vec::new(),
+            timeout: Duration::from_secs(15),
+            concurrency: 8,
+            in_flight: 256,
+            disable_after: Duration::from_hours(5 * 24),
+            max: 1000,
+        }
+    }
+}
+
+impl WebhookConfig {
+    /// Returns the rules for URLs. Entries that mean nothing were refused when the configuration was checked.
+    pub(crate) fn rules(&self) -> UrlRules {
+        let allowed = AllowedHosts::parse(&self.allow).unwrap_or_default();
+        UrlRules { allow_http: self.allow_http, allowed }
     }
 }
 

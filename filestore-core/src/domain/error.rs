@@ -129,6 +129,8 @@ kinds! {
     EventsGone => "events_gone", GONE, final,
     /// Events are switched off in this store.
     EventsOff => "events_off", CONFLICT, final,
+    /// The configuration does not allow the URL or address of a webhook.
+    UrlRefused => "url_refused", UNPROCESSABLE_ENTITY, final,
     /// A file, batch or body exceeds its limit.
     TooLarge => "too_large", PAYLOAD_TOO_LARGE, final,
     /// A batch has too many files, or a deletion too many ids.

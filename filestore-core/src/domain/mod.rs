@@ -7,6 +7,7 @@ pub mod report;
 pub mod time;
 pub mod error;
 pub mod event;
+pub mod webhook;
 pub mod id;
 pub mod patch;
 mod unique_keys;

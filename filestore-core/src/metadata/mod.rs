@@ -19,6 +19,7 @@
 
 mod types;
 mod resumable;
+mod webhook;
 mod groups;
 mod servers;
 mod inspection;
@@ -36,6 +37,7 @@ pub mod contract;
 pub use groups::{
     Backlog, Bindings, Dropped, Erasures, Files, Holdings, Holds, Idempotency, Intents, Keys,
     Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
+    Webhooks,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
@@ -51,6 +53,12 @@ pub use types::{
     PurgeBacklog, PurgeClaim, Purged, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile,
     Updated, WriteIntent, Writes,
 };
+
+pub use webhook::{
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, Requeued, Retried, RetriedFailure, WebhookChange,
+    WebhookMade, WebhookRow,
+};
+pub(crate) use webhook::MOST_FAILURES;
 
 use crate::tasks;
 
@@ -76,6 +84,7 @@ use crate::tasks;
 /// | [`Backlog`] | counts of waiting work |
 /// | [`Holds`] | protection of the data in running snapshots |
 /// | [`Erasures`] | eras of organizations, and leftovers of erasures |
+/// | [`Webhooks`] | webhooks, their lanes and failures |
 /// | [`Upkeep`] | settings, health and closing |
 ///
 /// # Claims
@@ -100,6 +109,7 @@ pub trait Metadata:
     + Backlog
     + Holds
     + Erasures
+    + Webhooks
     + Upkeep
 {
     /// Returns the operations for checks of the store.
@@ -133,6 +143,6 @@ impl dyn Metadata + '_ {
 pub(crate) mod prelude {
     pub(crate) use super::{
         Backlog as _, Dropped as _, Files as _, Holds as _, Leases as _, Listing as _,
-        Metadata as _, Purges as _, Syncs as _, Upkeep as _,
+        Metadata as _, Purges as _, Syncs as _, Upkeep as _, Webhooks as _,
     };
 }

@@ -71,6 +71,7 @@ tables! {
         ..variants,
         ..sync,
         ..scrub,
+        ..webhooks,
         ..signing,
         ..backup,
         ..local,

@@ -21,6 +21,7 @@ mod leases;
 mod backlog;
 mod holds;
 mod erasures;
+mod webhooks;
 mod upkeep;
 
 pub use backlog::Backlog;
@@ -42,3 +43,4 @@ pub use resumables::Resumables;
 pub use signing::Signing;
 pub use syncs::Syncs;
 pub use upkeep::Upkeep;
+pub use webhooks::Webhooks;
