@@ -68,6 +68,8 @@ to_wire!(ErrorKind => ErrorCode {
     IdempotencyMismatch,
     IdempotencyInProgress,
     DigestMismatch,
+    EventsGone,
+    EventsOff,
     TooLarge,
     TooManyItems,
     QuotaExceeded,
