@@ -242,6 +242,17 @@ pub mod events {
     pub use crate::service::Events;
 }
 
+/// Webhooks: URLs to which the store sends events, signed by Standard Webhooks.
+#[cfg(feature = "webhooks")]
+pub mod webhooks {
+    pub use crate::domain::id::WebhookId;
+    pub use crate::domain::webhook::{
+        DeliveryFault, Disabled, DisabledReason, FailureState, NewWebhook, PingReport, Webhook,
+        WebhookEdit, WebhookFailure, WebhookHealth, WebhookSecret, WebhookUrl,
+    };
+    pub use crate::service::{FailurePage, Redeliver, WebhookCounts, Webhooks};
+}
+
 /// API keys, for servers that you build on a store.
 #[cfg(feature = "store")]
 pub mod keys {

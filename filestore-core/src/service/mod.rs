@@ -7,6 +7,7 @@
 //! | `files` | stored files: reading, listing, changing, deleting, pictures, receipts |
 //! | `access` | API keys and signed URLs |
 //! | `providers` | bindings, objects at providers, moves between providers |
+//! | `webhooks` | URLs to which the store sends events |
 //! | `work` | registers and signals of background work |
 //!
 //! [`FileStore`] is the facade. It is cheap to clone and safe to share. Its methods return handles, which
@@ -39,6 +40,8 @@ pub(crate) mod access;
 pub(crate) mod providers;
 pub(crate) mod work;
 pub(crate) mod events;
+#[cfg(feature = "webhooks")]
+pub(crate) mod webhooks;
 mod request;
 mod retry;
 
@@ -101,6 +104,8 @@ pub use uploads::resumable::request::{
 pub(crate) use uploads::resumable::{clear_ended, upkeep_of_uploads};
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
+#[cfg(feature = "webhooks")]
+pub use webhooks::{FailurePage, Redeliver, WebhookCounts, Webhooks};
 
 /// The health of a store's database and storage.
 #[derive(Debug)]
@@ -179,6 +184,8 @@ pub(crate) struct Inner {
     pub(crate) access: Arc<Access>,
     pub(crate) background: Background,
     pub(crate) destinations: Destinations,
+    #[cfg(feature = "webhooks")]
+    pub(crate) webhooks: webhooks::WebhookState,
     /// The opener's rights to run background work.
     pub(crate) opener: OpenerRights,
     /// The start of the last complete flush, if uploads are not flushed one by one.

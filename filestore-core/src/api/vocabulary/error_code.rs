@@ -64,6 +64,8 @@ open_word! {
         EventsGone = "events_gone",
         /// Events are switched off in this store.
         EventsOff = "events_off",
+        /// The server's configuration does not allow the URL or address of a webhook.
+        UrlRefused = "url_refused",
         /// A file, batch or body exceeds its limit.
         TooLarge = "too_large",
         /// A batch has too many files, or a deletion too many ids.

@@ -215,6 +215,8 @@ impl FileStoreBuilder {
                 access: Arc::new(access),
                 background,
                 destinations,
+                #[cfg(feature = "webhooks")]
+                webhooks: crate::service::webhooks::WebhookState::default(),
                 opener,
                 flushed_at: Mutex::default(),
             }),

@@ -50,6 +50,8 @@ impl FileStore {
 
         self.inner.background.purge_wanted.notify();
         self.inner.background.sync_wanted.notify();
+        #[cfg(feature = "webhooks")]
+        self.inner.webhooks.wanted.notify();
         Ok(Reloaded { waiting })
     }
 }

@@ -209,7 +209,12 @@ impl Lane {
                 tracing::warn!(%webhook, "the log has forgotten events before a webhook got them");
                 self.health.stored.gaps += 1;
                 self.reading = After::Start;
+                self.window.pass(None);
                 self.unsaved.is_answered = true;
+            }
+            // Somebody chose it.
+            Err(error) if error.kind() == ErrorKind::EventsOff => {
+                self.rests_until = Some(Instant::now() + READ_WAIT);
             }
             Err(error) => self.rest(&error, "reading events"),
         }
@@ -456,8 +461,9 @@ impl Lane {
                 self.note(attempt, answer);
                 drop(permit);
             }
-            // The lane begins anew with what is saved: the event is sent once more.
-            Err(error) => panic!("a delivery ended badly: {error}"),
+            // The lane begins again with what is saved: the event is sent once more.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => {}
         }
     }
 
