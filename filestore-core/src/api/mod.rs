@@ -14,6 +14,7 @@ mod file_name;
 mod list;
 mod upload;
 mod usage;
+mod event;
 mod me;
 mod binding;
 mod health;
@@ -41,6 +42,7 @@ pub use admin::{
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
+pub use event::{Event, EventData, EventPage, EventQuery};
 pub use file::{
     ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
     DeleteReply, EditReply, FileIdReply, FileRecord, Metadata, RestoreFileError, RestoreFileResult,
@@ -64,8 +66,8 @@ pub use usage::{
     SubSystemsReply, UsageAt, UsageByLocation, UsageReply,
 };
 pub use vocabulary::{
-    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus,
-    Status, StorageLocation, SyncStatus, UnknownWord,
+    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder, EventType,
+    Fit, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
 };
 
 /// Path prefix of every endpoint.

@@ -76,6 +76,7 @@ tables! {
         ..audit_log,
         ..cors,
         ..rate_limits,
+        ..events,
     }
     /// The table `[postgres]`.
     PostgresTable "[postgres]" {

@@ -12,6 +12,7 @@ mod sign;
 mod sheet;
 mod receipt;
 mod usage;
+mod event;
 mod me;
 mod id;
 mod reply;

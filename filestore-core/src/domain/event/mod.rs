@@ -5,6 +5,7 @@
 
 mod id;
 mod kind;
+mod words;
 
 pub use id::EventId;
 pub use kind::EventKind;
