@@ -42,6 +42,7 @@ mod sheet;
 mod list;
 mod many;
 mod overview;
+mod events;
 mod sign;
 mod bindings;
 mod providers;
@@ -54,8 +55,9 @@ mod error;
 
 pub use filestore_core::api;
 pub use filestore_core::api::{
-    Disposition, DryRun, ErrorCode, FileId, FileRecord, Fit, InvalidId, ListQuery, OrganizationId,
-    OrganizationNumber, PageQuery, PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
+    Disposition, DryRun, ErrorCode, Event, EventData, EventOrder, EventPage, EventQuery, EventType,
+    FileId, FileRecord, Fit, InvalidId, ListQuery, OrganizationId, OrganizationNumber, PageQuery,
+    PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
 };
 
 pub use admin::Admin;
@@ -65,6 +67,7 @@ pub use client::builder::ClientBuilder;
 pub use download::{Download, Downloaded};
 pub use edit::Edit;
 pub use error::{Error, ErrorKind, Result, TlsProblem};
+pub use events::Events;
 pub use organization::{Organization, Place};
 pub use progress::{OnProgress, Progress};
 pub use providers::Providers;

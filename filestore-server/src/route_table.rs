@@ -104,6 +104,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::GET, "/openapi.json", Need::Nothing),
     Route::new(Method::GET, "/docs", Need::Nothing),
     Route::new(Method::GET, "/me", Need::Key),
+    Route::new(Method::GET, "/events", READ),
     Route::new(Method::GET, "/storage-providers", READ),
     Route::new(Method::GET, "/organizations", READ),
     Route::new(Method::GET, "/organizations/{organization_id}/usage", READ),

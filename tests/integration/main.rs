@@ -41,6 +41,8 @@ mod guard;
 mod limits;
 mod usage;
 mod organizations;
+mod events;
+mod event_streams;
 mod me;
 mod monitoring;
 mod preconditions;

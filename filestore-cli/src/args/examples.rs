@@ -101,6 +101,18 @@ Examples:
   filestore list --all --json | jq -r 'select(.file_size > 1000000) | .file_id'
   filestore list --purge-status SYSTEM_PURGE";
 
+pub(super) const EVENTS: &str = "\
+Without --after, the command shows the newest events, newest first. With --after or --all, it shows
+the oldest first. --follow waits for new events. After an event, continue with --after and its id.
+
+With --json, you get one event per line. With --quiet, you get the ids of the files.
+
+Examples:
+  filestore events
+  filestore events --org 42 --types file.ready,file.replaced --follow
+  filestore events --follow --types file.ready --quiet | xargs -n 1 ./resize.sh
+  filestore events --all --json | jq -r 'select(.type == \"file.deleted\") | .data.file_id'";
+
 pub(super) const THUMBNAIL: &str = "\
 A temporary file expires. A thumbnail stays, on the server's own disk.
 

@@ -10,7 +10,10 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Upload and download",
-        &["upload", "uploads", "batch", "replace", "get", "variant", "sheet", "info", "list"],
+        &[
+            "upload", "uploads", "batch", "replace", "get", "variant", "sheet", "info", "list",
+            "events",
+        ],
     ),
     ("Change", &["thumbnail", "ready", "edit", "delete", "restore"]),
     ("Share", &["sign", "sign-upload", "signing"]),

@@ -9,6 +9,7 @@ mod rate;
 mod organization;
 mod environment;
 mod groups;
+mod events;
 mod usage;
 mod examples;
 
@@ -25,6 +26,7 @@ pub(crate) use admin::{
     VariantsCommand,
 };
 pub(crate) use backup::{BackupCommand, RestoredKeysArgs, RestoredPart, SnapshotArgs};
+pub(crate) use events::EventsArgs;
 pub(crate) use files::{
     BatchArgs, DeleteArgs, DescriptionArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs,
     PageArgs, PlaceArgs, ReadyArgs, ReplaceArgs, RestoreArgs, SheetArgs, SignArgs, SignUploadArgs,
@@ -113,6 +115,9 @@ pub(crate) enum Command {
     /// List files, newest first or by name
     #[command(after_help = examples::LIST)]
     List(ListArgs),
+    /// Show what happened to files, or follow it
+    #[command(after_help = examples::EVENTS)]
+    Events(EventsArgs),
     /// Keep a temporary file as a thumbnail
     #[command(after_help = examples::THUMBNAIL)]
     Thumbnail(IdArgs),

@@ -15,6 +15,7 @@ mod sign;
 mod purge;
 mod sync;
 mod uploads;
+mod events;
 mod variants;
 mod usage;
 mod whoami;
@@ -191,6 +192,7 @@ async fn on_target(
         Command::Sheet(args) => get::sheet(args, target, out).await,
         Command::Info(args) => file::info(&args.id, target, out).await,
         Command::List(args) => file::list(args, target, out).await,
+        Command::Events(args) => events::run(args, target, out).await,
         Command::Thumbnail(args) => file::thumbnail(&args.id, target, out).await,
         Command::Ready(args) => file::ready(args, target, out).await,
         Command::Replace(args) => file::replace(args, target, out).await,

@@ -6,14 +6,15 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
-    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, FileRecord, Fit,
-    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
-    OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
-    PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup, RestoreFileResult,
-    RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap, SignRequest,
-    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
-    SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, EventPage, EventQuery,
+    FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply,
+    MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
+    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
+    ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
+    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
+    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
+    StatusReply, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport,
 };
 use filestore_core::variants::Motion;
 use tokio::sync::watch;
@@ -60,6 +61,8 @@ pub(crate) trait Target: Send + Sync {
     async fn sheet_map(&self, ids: &[String], size: u32, fit: Fit) -> Result<SheetMap>;
     async fn info(&self, id: &str) -> Result<FileRecord>;
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
+    /// Returns a page of events.
+    async fn events(&self, query: &EventQuery) -> Result<EventPage>;
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply>;
     /// Deletes up to [`MAX_DELETED_AT_ONCE`](filestore_core::api::MAX_DELETED_AT_ONCE) files. The
     /// results have the order of the ids.

@@ -77,6 +77,7 @@ tables! {
         ..audit_log,
         ..cors,
         ..rate_limits,
+        ..events,
     }
     /// The table `[postgres]`.
     PostgresTable "[postgres]" {

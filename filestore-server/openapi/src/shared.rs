@@ -104,6 +104,8 @@ fn parameters() -> Value {
                                                                replies 412. Ignored together with `If-Match`.", json!({ "type": "string" })),
         "IfRange": in_header("If-Range", "Entity tag or HTTP date of the content that `Range` refers to. If the \
                                           content has changed, the server sends all bytes.", json!({ "type": "string" })),
+        "LastEventId": in_header("Last-Event-ID", "Id of the last event that a stream has sent. Takes precedence over \
+                                                   `after`. Only for streams.", json!({ "type": "string" })),
         "Range": in_header("Range", "One range of bytes, for example `bytes=0-499`, `bytes=500-` or `bytes=-500`.", json!({ "type": "string", "examples": ["bytes=0-499"] })),
     })
 }

@@ -59,7 +59,7 @@ pub(super) struct Activity {
     body_unread: AtomicBool,
     /// True if the rest of the current request belongs to an unknown caller.
     brief_drain: AtomicBool,
-    /// True while the service works on a reply without a head yet.
+    /// True while the service works on a reply without a head yet, or sends an endless reply.
     answering: AtomicBool,
     /// True once the client has closed its writing side while a request was running.
     half_closed: AtomicBool,
@@ -107,7 +107,7 @@ impl Activity {
         self.enter(Phase::Request);
     }
 
-    /// Records that the head of the reply is ready.
+    /// Records that the head of the reply is ready. After it, the client need not send more to get the rest.
     pub(super) fn answered(&self) {
         self.answering.store(false, Relaxed);
     }

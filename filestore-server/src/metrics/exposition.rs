@@ -10,6 +10,7 @@ use filestore_core::{Timestamp, Usage};
 
 use super::text::Text;
 use crate::listen::{Traffic, Validity};
+use crate::streams::Streams;
 
 /// Writes the version and the start time.
 pub(super) fn about(text: &mut Text, load: &Load) {
@@ -49,6 +50,16 @@ pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
         "filestore_http_sent_bytes",
         "Bytes that were sent, heads included, without TLS.",
         traffic.sent_bytes(),
+    );
+}
+
+/// Writes the streams of events.
+pub(super) fn streams(text: &mut Text, streams: &Streams) {
+    text.gauge("filestore_event_streams", "Streams of events that are open.", streams.count());
+    text.counter(
+        "filestore_event_streams_refused",
+        "Streams of events that were refused because of a limit.",
+        streams.refused(),
     );
 }
 

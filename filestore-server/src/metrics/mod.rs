@@ -30,6 +30,7 @@ use tokio::sync::Mutex;
 
 use crate::listen::{Tls, Traffic};
 use crate::route_table::{ROUTES, Route};
+use crate::streams::Streams;
 use cached_totals::CachedTotals;
 use latency::Latency;
 pub(crate) use text::Format;
@@ -90,7 +91,12 @@ impl Metrics {
     }
 
     /// Returns all metrics as text.
-    pub(crate) async fn expose(&self, store: &FileStore, format: Format) -> String {
+    pub(crate) async fn expose(
+        &self,
+        store: &FileStore,
+        streams: &Streams,
+        format: Format,
+    ) -> String {
         let mut totals = self.scraping.lock().await;
         let admin = store.admin();
         let (load, providers, purge, backups, stored) = tokio::join!(
@@ -108,6 +114,7 @@ impl Metrics {
         if let Some(validity) = self.tls.get().and_then(Tls::validity) {
             exposition::certificate(&mut text, validity);
         }
+        exposition::streams(&mut text, streams);
         exposition::store(&mut text, &load);
         exposition::variants(&mut text, &load.variants);
         exposition::providers(&mut text, providers.as_deref().ok(), load.at);
@@ -168,7 +175,7 @@ mod tests {
         let mut config = StoreConfig::default();
         config.backup_destinations.push(BackupDestination::new("nightly", "/nowhere"));
         let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
-        let text = metrics.expose(&store, Format::Prometheus).await;
+        let text = metrics.expose(&store, &Streams::new(1), Format::Prometheus).await;
         store.close().await;
         text
     }

@@ -29,6 +29,7 @@ mod bindings;
 mod sheets;
 mod uploads;
 mod organizations;
+mod events;
 mod providers;
 mod health;
 mod description;
@@ -94,6 +95,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         sheets::routes(),
         uploads::routes(),
         organizations::routes(),
+        events::routes(),
         me::routes(),
         description::routes(),
         admin::routes(),

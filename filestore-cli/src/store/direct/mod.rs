@@ -16,16 +16,17 @@ use filestore_core::api::{
     AccessMode, AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply,
     CreateBackup, CreateBinding, CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt,
-    FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply,
-    MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
-    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
-    ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
-    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
-    StatusReply, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport,
+    EventOrder, EventPage, EventQuery, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest,
+    KeyReply, ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, NewKeyReply, OrganizationId, OrganizationNumber, OrganizationsReply,
+    PageQuery, ProviderCheckReport, ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply,
+    ReceiptKeyReply, RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload,
+    ResumableUploadList, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
+    SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::config::BackupPlace;
+use filestore_core::events::After;
 use filestore_core::keys::KeyId;
 use filestore_core::uploads::UploadId;
 use filestore_core::variants::Motion;
@@ -149,6 +150,20 @@ impl Target for Direct {
     async fn list(&self, query: &ListQuery) -> Result<ListReply> {
         let page = self.files().list(&convert::list_request(query)?).await?;
         Ok(ListReply::new(self.shown(&page.items).await, page.next_cursor))
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
+        let (filter, limit) = (convert::event_filter(query)?, convert::event_limit(query)?);
+        let events = self.store.events(&Scope::All);
+        let page = if query.order == Some(EventOrder::Desc) {
+            let before = convert::place(query.before.as_deref(), After::End)?;
+            events.page_back(&filter, before, limit).await?
+        } else {
+            let after = convert::place(query.after.as_deref(), After::Start)?;
+            let wait = Duration::from_secs(query.wait.unwrap_or_default().into());
+            events.wait(&filter, after, limit, wait).await?
+        };
+        Ok(EventPage::from(&page))
     }
 
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply> {

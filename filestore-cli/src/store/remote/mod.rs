@@ -9,15 +9,15 @@ use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
-    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, FileRecord, Fit,
-    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
-    OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
-    PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
-    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
-    StatusReply, SubSystem, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding,
-    UsageReply, VariantCacheReport, VerifyBackup,
+    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, EventPage, EventQuery,
+    FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply,
+    MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
+    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
+    ProviderReply, PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
+    RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList,
+    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
+    SigningSecretReply, Snapshot, StatusReply, SubSystem, SubSystemsReply, SyncReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
 };
 use filestore_core::variants::Motion;
 
@@ -165,6 +165,10 @@ impl Target for Remote {
 
     async fn list(&self, query: &ListQuery) -> Result<ListReply> {
         Ok(self.client.list(query).await?)
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
+        Ok(self.client.events().page(query).await?)
     }
 
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply> {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod bindings;
+mod events;
 mod files;
 mod forms;
 mod service;
@@ -11,5 +12,12 @@ use crate::operation::Group;
 
 /// Returns all groups, in the order in which a reader meets them.
 pub(crate) fn all() -> Vec<Group> {
-    vec![files::group(), uploads::group(), bindings::group(), service::group(), admin::group()]
+    vec![
+        files::group(),
+        uploads::group(),
+        events::group(),
+        bindings::group(),
+        service::group(),
+        admin::group(),
+    ]
 }
