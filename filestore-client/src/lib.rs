@@ -43,6 +43,7 @@ mod list;
 mod many;
 mod overview;
 mod events;
+mod webhooks;
 mod sign;
 mod bindings;
 mod providers;
@@ -80,6 +81,7 @@ pub use upload::change::Change;
 pub use upload::item::Item;
 pub use upload::resumable::Resumable;
 pub use variant::{Variant, VariantRequest};
+pub use webhooks::Webhooks;
 
 /// The README's example, compiled.
 #[cfg(doctest)]

@@ -247,10 +247,11 @@ pub mod events {
 pub mod webhooks {
     pub use crate::domain::id::WebhookId;
     pub use crate::domain::webhook::{
-        DeliveryFault, Disabled, DisabledReason, FailureState, NewWebhook, PingReport, Webhook,
-        WebhookEdit, WebhookFailure, WebhookHealth, WebhookSecret, WebhookUrl,
+        DeliveryFault, Disabled, DisabledReason, FailurePage, FailureState, NewWebhook, PingReport,
+        Redeliver, Webhook, WebhookCounts, WebhookEdit, WebhookFailure, WebhookHealth,
+        WebhookSecret, WebhookUrl,
     };
-    pub use crate::service::{FailurePage, Redeliver, WebhookCounts, Webhooks};
+    pub use crate::service::Webhooks;
 }
 
 /// API keys, for servers that you build on a store.

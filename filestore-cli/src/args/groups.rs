@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ),
     ("Change", &["thumbnail", "ready", "edit", "delete", "restore"]),
     ("Share", &["sign", "sign-upload", "signing"]),
-    ("Organizations and keys", &["organization", "usage", "key", "whoami"]),
+    ("Organizations and keys", &["organization", "usage", "key", "webhook", "whoami"]),
     ("Providers", &["provider", "binding", "sync", "migrate"]),
     ("Maintenance", &["status", "health", "purge", "fsck", "backup", "variants", "metadata"]),
     ("Shell", &["completions", "man", "help"]),

@@ -10,6 +10,7 @@ mod organization;
 mod environment;
 mod groups;
 mod events;
+mod webhooks;
 mod usage;
 mod examples;
 
@@ -35,6 +36,7 @@ pub(crate) use files::{
 pub(crate) use metadata::{CopyArgs, MetadataCommand};
 use organization::organization_id;
 pub(crate) use usage::report_usage;
+pub(crate) use webhooks::{RedeliverArgs, WebhookCommand, WebhookEditArgs};
 
 /// Upload, download and manage files in a filestore server or data directory
 ///
@@ -154,6 +156,9 @@ pub(crate) enum Command {
     /// Create, list, rotate and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Create, list and test webhooks, which send events to a URL
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
     /// Purge deleted files, and show or verify purge receipts
     #[command(subcommand)]
     Purge(PurgeCommand),

@@ -6,6 +6,7 @@ mod ids;
 mod file;
 mod binding;
 mod key;
+mod webhook;
 mod fsck;
 pub(crate) mod backup;
 mod metadata;
@@ -206,6 +207,7 @@ async fn on_target(
         Command::Provider(command) => binding::provider(command, target, out).await,
         Command::Binding(command) => binding::run(command, target, out).await,
         Command::Key(command) => key::run(command, target, out).await,
+        Command::Webhook(command) => webhook::run(command, target, out).await,
 
         Command::Purge(command) => purge::run(command, target, out).await,
         Command::Sync(command) => sync::run(command, target, out).await,

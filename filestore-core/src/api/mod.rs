@@ -15,6 +15,7 @@ mod list;
 mod upload;
 mod usage;
 mod event;
+mod webhook;
 mod me;
 mod binding;
 mod health;
@@ -68,6 +69,11 @@ pub use usage::{
 pub use vocabulary::{
     AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder, EventType,
     Fit, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+};
+pub use webhook::{
+    CreateWebhook, DeletedWebhookReply, EditWebhook, EnableWebhook, NewWebhookReply,
+    RedeliverReply, RedeliverWebhook, RotateWebhook, WebhookFailure, WebhookFailures,
+    WebhookFailuresQuery, WebhookPingReply, WebhookReply,
 };
 
 /// Path prefix of every endpoint.

@@ -142,7 +142,10 @@ impl WebhooksTable {
         put(&mut webhooks.concurrency, self.concurrency);
         put(&mut webhooks.in_flight, self.in_flight);
         let days = self.disable_after_days;
-        put(&mut webhooks.disable_after, days.map(|days| Duration::from_hours(24 * u64::from(days))));
+        put(
+            &mut webhooks.disable_after,
+            days.map(|days| Duration::from_hours(24 * u64::from(days))),
+        );
         put(&mut webhooks.max, self.max);
     }
 }

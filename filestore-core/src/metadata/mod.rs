@@ -36,8 +36,7 @@ pub mod contract;
 
 pub use groups::{
     Backlog, Bindings, Dropped, Erasures, Files, Holdings, Holds, Idempotency, Intents, Keys,
-    Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
-    Webhooks,
+    Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep, Webhooks,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
@@ -54,11 +53,11 @@ pub use types::{
     Updated, WriteIntent, Writes,
 };
 
+pub(crate) use webhook::MOST_FAILURES;
 pub use webhook::{
     ClaimedLane, FailureRow, LaneSave, LaneSaved, Requeued, Retried, RetriedFailure, WebhookChange,
     WebhookMade, WebhookRow,
 };
-pub(crate) use webhook::MOST_FAILURES;
 
 use crate::tasks;
 

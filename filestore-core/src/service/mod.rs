@@ -105,7 +105,7 @@ pub(crate) use uploads::resumable::{clear_ended, upkeep_of_uploads};
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 #[cfg(feature = "webhooks")]
-pub use webhooks::{FailurePage, Redeliver, WebhookCounts, Webhooks};
+pub use webhooks::Webhooks;
 
 /// The health of a store's database and storage.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ mod sheets;
 mod uploads;
 mod organizations;
 mod events;
+mod webhooks;
 mod providers;
 mod health;
 mod description;
@@ -96,6 +97,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         uploads::routes(),
         organizations::routes(),
         events::routes(),
+        webhooks::routes(),
         me::routes(),
         description::routes(),
         admin::routes(),

@@ -15,15 +15,17 @@ use filestore_core::admin::{Backups, MigrateOptions, NoProgress};
 use filestore_core::api::{
     AccessMode, AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply,
-    CreateBackup, CreateBinding, CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt,
-    EventOrder, EventPage, EventQuery, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest,
-    KeyReply, ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, NewKeyReply, OrganizationId, OrganizationNumber, OrganizationsReply,
+    CreateBackup, CreateBinding, CreateKey, CreateWebhook, DeleteFileResult, DeleteReply,
+    DeletedWebhookReply, EditReply, EditWebhook, EnableWebhook, EraseReceipt, EventOrder,
+    EventPage, EventQuery, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply,
+    ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    NewKeyReply, NewWebhookReply, OrganizationId, OrganizationNumber, OrganizationsReply,
     PageQuery, ProviderCheckReport, ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply,
-    ReceiptKeyReply, RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload,
-    ResumableUploadList, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
-    SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    ReceiptKeyReply, RedeliverReply, RedeliverWebhook, RestoreBackup, RestoreFileResult,
+    RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, RotateWebhook, SheetMap,
+    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
+    StatusReply, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport, WebhookFailures, WebhookFailuresQuery, WebhookPingReply, WebhookReply,
 };
 use filestore_core::config::BackupPlace;
 use filestore_core::events::After;
@@ -269,6 +271,62 @@ impl Target for Direct {
 
     async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
         Ok((&self.store.keys().revoke(id.parse::<KeyId>()?).await?).into())
+    }
+
+    async fn webhooks(&self) -> Result<Vec<WebhookReply>> {
+        Ok(self.store.webhooks().list().await?.iter().map(Into::into).collect())
+    }
+
+    async fn webhook(&self, id: &str) -> Result<WebhookReply> {
+        let id = id.parse()?;
+        let mut shown = WebhookReply::from(&self.store.webhooks().get(id).await?);
+        let oldest = self.store.webhooks().oldest_waiting(id).await?;
+        shown.oldest_waiting_at = oldest.map(|at| at.to_string());
+        Ok(shown)
+    }
+
+    async fn create_webhook(&self, new: &CreateWebhook) -> Result<NewWebhookReply> {
+        Ok((&self.store.webhooks().create(new.try_into()?).await?).into())
+    }
+
+    async fn edit_webhook(&self, id: &str, edit: &EditWebhook) -> Result<WebhookReply> {
+        Ok((&self.store.webhooks().edit(id.parse()?, edit.try_into()?).await?).into())
+    }
+
+    async fn rotate_webhook(&self, id: &str, rotation: &RotateWebhook) -> Result<NewWebhookReply> {
+        Ok((&self.store.webhooks().rotate(id.parse()?, rotation.overlap()).await?).into())
+    }
+
+    async fn ping_webhook(&self, id: &str) -> Result<WebhookPingReply> {
+        Ok(self.store.webhooks().ping(id.parse()?).await?.into())
+    }
+
+    async fn webhook_failures(
+        &self,
+        id: &str,
+        query: &WebhookFailuresQuery,
+    ) -> Result<WebhookFailures> {
+        let (state, after, limit) = query.page()?;
+        let page = self.store.webhooks().failures(id.parse()?, state, after, limit).await?;
+        Ok((&page).into())
+    }
+
+    async fn redeliver(&self, id: &str, what: &RedeliverWebhook) -> Result<RedeliverReply> {
+        let queued = self.store.webhooks().redeliver(id.parse()?, what.try_into()?).await?;
+        Ok(RedeliverReply::new(queued))
+    }
+
+    async fn enable_webhook(&self, id: &str, from: &EnableWebhook) -> Result<WebhookReply> {
+        Ok((&self.store.webhooks().enable(id.parse()?, from.place()?).await?).into())
+    }
+
+    async fn disable_webhook(&self, id: &str) -> Result<WebhookReply> {
+        Ok((&self.store.webhooks().disable(id.parse()?).await?).into())
+    }
+
+    async fn delete_webhook(&self, id: &str) -> Result<DeletedWebhookReply> {
+        self.store.webhooks().delete(id.parse()?).await?;
+        Ok(DeletedWebhookReply::new(id))
     }
 
     async fn usage(&self, organization: &OrganizationId) -> Result<UsageReply> {

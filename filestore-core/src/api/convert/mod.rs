@@ -13,6 +13,7 @@ mod sheet;
 mod receipt;
 mod usage;
 mod event;
+mod webhook;
 mod me;
 mod id;
 mod reply;

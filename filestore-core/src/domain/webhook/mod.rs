@@ -62,7 +62,7 @@ pub use url::WebhookUrl;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::domain::event::{EventFilter, EventId, EventKind};
+use crate::domain::event::{After, EventFilter, EventId, EventKind};
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
 use crate::domain::time::clock::Timestamp;
 
@@ -184,14 +184,13 @@ pub struct NewWebhook {
     /// The kinds that are sent. All if empty.
     pub kinds: Vec<EventKind>,
     /// The place in the log from which events are sent.
-    pub from: crate::domain::event::After,
+    pub from: After,
 }
 
 impl NewWebhook {
     /// Starts a webhook that gets all events from now on.
     pub fn new(url: WebhookUrl) -> Self {
-        let from = crate::domain::event::After::End;
-        Self { url, name: String::new(), organization: None, kinds: Vec::new(), from }
+        Self { url, name: String::new(), organization: None, kinds: Vec::new(), from: After::End }
     }
 }
 
@@ -253,4 +252,38 @@ impl PingReport {
             took,
         }
     }
+}
+
+/// The number of attempts since the store was opened, by their outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WebhookCounts {
+    /// Accepted events.
+    pub delivered: u64,
+    /// Events that the endpoint refused.
+    pub refused: u64,
+    /// Attempts for which the endpoint could take no event.
+    pub unreachable: u64,
+}
+
+/// Events to send again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Redeliver {
+    /// One event.
+    Event(EventId),
+    /// All events behind the first place, up to and including the event.
+    Range(After, EventId),
+    /// All events whose attempts have all failed.
+    Failed,
+}
+
+/// One page of failures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailurePage {
+    /// The failures, oldest first.
+    pub failures: Vec<WebhookFailure>,
+    /// The place from which to read on. `None` at the end.
+    pub next: Option<i64>,
 }

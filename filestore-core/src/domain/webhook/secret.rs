@@ -34,8 +34,8 @@ impl WebhookSecret {
     /// Signs one attempt of a delivery. The signature covers `id.timestamp.body`, with the timestamp in seconds and
     /// the body's bytes as sent. For example, `v1,Sqwc2ZY1ZhphVsBxaMSPkZq/xBjTkHH21/fWZXN2+/A=`.
     pub(crate) fn sign(&self, id: &str, at: Timestamp, body: &[u8]) -> String {
-        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&self.0)
-            .expect("HMAC takes keys of any length");
+        let mut mac =
+            Hmac::<sha2::Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.update(format!("{id}.{}.", at.as_secs()).as_bytes());
         mac.update(body);
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))

@@ -158,12 +158,26 @@ mod tests {
     fn a_url_with_something_else_is_refused() {
         let long = format!("https://example.org/{}", "a".repeat(2048));
         for text in [
-            "", "example.org", "//example.org", "ftp://example.org/", "file:///etc/passwd",
-            "javascript:alert(1)", "https://", "https:///", "https://u@example.org/",
-            "https://u:p@example.org/", "https://:p@example.org/", "https://example.org/#a",
-            "https://example.org:22/", "https://example.org:25/", "https://example.org:6667/",
-            "https://example.org:99999/", "https://[fe80::1%25eth0]/", "https://[fe80::1%eth0]/",
-            "https://exa mple.org/", &long,
+            "",
+            "example.org",
+            "//example.org",
+            "ftp://example.org/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "https://",
+            "https:///",
+            "https://u@example.org/",
+            "https://u:p@example.org/",
+            "https://:p@example.org/",
+            "https://example.org/#a",
+            "https://example.org:22/",
+            "https://example.org:25/",
+            "https://example.org:6667/",
+            "https://example.org:99999/",
+            "https://[fe80::1%25eth0]/",
+            "https://[fe80::1%eth0]/",
+            "https://exa mple.org/",
+            &long,
         ] {
             let refused = strict(text).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::InvalidField, "{text}");
@@ -174,9 +188,23 @@ mod tests {
     #[test]
     fn every_way_to_write_a_local_address_is_refused() {
         for host in [
-            "127.0.0.1", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "①②⑦.0.0.1", "127.0.0.1.",
-            "[::1]", "[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]", "169.254.169.254",
-            "0xa9fea9fe", "[64:ff9b::169.254.169.254]", "10.0.0.1", "[fd00::1]", "0", "0.0.0.0",
+            "127.0.0.1",
+            "127.1",
+            "0x7f.1",
+            "2130706433",
+            "0177.0.0.1",
+            "①②⑦.0.0.1",
+            "127.0.0.1.",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[0:0:0:0:0:ffff:7f00:1]",
+            "169.254.169.254",
+            "0xa9fea9fe",
+            "[64:ff9b::169.254.169.254]",
+            "10.0.0.1",
+            "[fd00::1]",
+            "0",
+            "0.0.0.0",
         ] {
             let refused = strict(&format!("https://{host}/")).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::UrlRefused, "{host}");

@@ -41,6 +41,7 @@ pub(crate) mod holdings;
 pub(crate) mod intents;
 pub(crate) mod signing;
 pub(crate) mod erasures;
+pub(crate) mod webhooks;
 pub(crate) mod inspection;
 pub(crate) mod upkeep;
 pub(crate) mod damage;
@@ -125,6 +126,22 @@ macro_rules! contract_tests {
                 the_newest_terminated_binding_resumes,
                 each_change_of_a_binding_shows_at_once,
                 the_active_bindings_of_several_are_read_together,
+            }
+            webhooks {
+                a_webhook_reads_back_whole,
+                a_webhook_changes_what_the_change_names,
+                a_rotated_webhook_keeps_the_former_secret,
+                a_disabled_webhook_has_no_lane_until_it_is_enabled,
+                a_lane_has_one_owner_until_its_lease_ends,
+                a_lane_reads_back_what_was_saved,
+                due_failures_come_in_the_order_in_which_they_became_due,
+                a_held_event_follows_the_end_of_the_one_before_it,
+                a_lane_lets_events_go_that_wait_for_none,
+                an_event_is_queued_again_whatever_became_of_it,
+                a_lane_disables_its_webhook_with_its_last_save,
+                a_deleted_webhook_leaves_nothing,
+                old_failures_are_forgotten_up_to_the_limit,
+                an_erasure_takes_the_webhooks_of_its_organization,
             }
             keys {
                 a_key_reads_back_whole,

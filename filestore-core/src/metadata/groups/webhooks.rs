@@ -9,8 +9,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::FailureState;
 use crate::metadata::types::Lease;
 use crate::metadata::webhook::{
-    ClaimedLane, FailureRow, LaneSave, LaneSaved, Requeued, WebhookChange,
-    WebhookMade, WebhookRow,
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, Requeued, WebhookChange, WebhookMade, WebhookRow,
 };
 
 /// Webhooks, their lanes and failures.

@@ -10,6 +10,10 @@
 
 mod sender;
 mod body;
+#[cfg(test)]
+pub(crate) mod fixtures;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,8 +28,8 @@ use tokio::time::Instant;
 pub(crate) use body::body_of;
 #[cfg(test)]
 pub(crate) use sender::Lookup;
-pub(crate) use sender::{Delivery, Sender};
 use sender::SystemLookup;
+pub(crate) use sender::{Delivery, Sender};
 
 use super::FileStore;
 use super::work::wake::Wake;
@@ -36,8 +40,8 @@ use crate::domain::event::{After, Event, EventFilter, EventId};
 use crate::domain::id::WebhookId;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
-    FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Verdict, Webhook, WebhookEdit,
-    WebhookFailure, WebhookHealth, WebhookSecret, WebhookSecrets,
+    DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
+    Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret, WebhookSecrets,
 };
 use crate::metadata::{
     FailureRow, MOST_FAILURES, Metadata, Requeued, WebhookChange, WebhookMade, WebhookRow,
@@ -111,40 +115,6 @@ impl WebhookState {
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// The number of attempts since the store was opened, by their outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WebhookCounts {
-    /// Accepted events.
-    pub delivered: u64,
-    /// Events that the endpoint refused.
-    pub refused: u64,
-    /// Attempts for which the endpoint could take no event.
-    pub unreachable: u64,
-}
-
-/// Events to send again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Redeliver {
-    /// One event.
-    Event(EventId),
-    /// All events behind the first place, up to and including the event.
-    Range(After, EventId),
-    /// All events whose attempts have all failed.
-    Failed,
-}
-
-/// One page of failures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FailurePage {
-    /// The failures, oldest first.
-    pub failures: Vec<WebhookFailure>,
-    /// The place from which to read on. `None` at the end.
-    pub next: Option<i64>,
 }
 
 /// The webhooks of a store. Made by [`FileStore::webhooks`].
@@ -247,7 +217,11 @@ impl Webhooks<'_> {
     }
 
     /// Replaces the secret. Until the end of `overlap`, at most 30 days, both secrets sign.
-    pub async fn rotate(self, id: WebhookId, overlap: Duration) -> Result<(Webhook, WebhookSecret)> {
+    pub async fn rotate(
+        self,
+        id: WebhookId,
+        overlap: Duration,
+    ) -> Result<(Webhook, WebhookSecret)> {
         if overlap > LONGEST_OVERLAP {
             let message = "the former secret signs for 30 days at most";
             let error = Error::invalid("overlap_s", message);
@@ -261,8 +235,7 @@ impl Webhooks<'_> {
 
     /// Stops sending events. The webhook keeps its place in the log.
     pub async fn disable(self, id: WebhookId) -> Result<Webhook> {
-        let reason = crate::domain::webhook::DisabledReason::Requested;
-        self.change(id, WebhookChange::Disable(reason)).await
+        self.change(id, WebhookChange::Disable(DisabledReason::Requested)).await
     }
 
     /// Sends events again, from where the webhook stood, or from another place. `EventsGone` if the log has

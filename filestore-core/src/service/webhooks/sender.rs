@@ -198,7 +198,8 @@ impl Resolve for Resolver {
         let (allowed, look_ups) = (self.allowed.clone(), Arc::clone(&self.look_ups));
         let lookup = self.lookup.lookup(name.clone());
         Box::pin(async move {
-            let permit = look_ups.acquire_owned().await.map_err(|_| Unresolved(DeliveryFault::Dns))?;
+            let permit =
+                look_ups.acquire_owned().await.map_err(|_| Unresolved(DeliveryFault::Dns))?;
             // In a task of its own: the permit lasts as long as the thread, even if nobody waits any more.
             let lookup = tasks::spawn(async move {
                 let found = lookup.await;

@@ -183,9 +183,8 @@ impl Lane {
         let (store, filter, after) =
             (self.shared.store.clone(), self.row.shown().filter(), self.reading);
         let wait = if self.has_more { Duration::ZERO } else { READ_WAIT };
-        self.reader.spawn(async move {
-            store.events(&Scope::All).wait(&filter, after, PAGE, wait).await
-        });
+        self.reader
+            .spawn(async move { store.events(&Scope::All).wait(&filter, after, PAGE, wait).await });
     }
 
     fn take(&mut self, page: Result<EventPage>) {

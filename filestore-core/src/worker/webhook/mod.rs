@@ -120,8 +120,11 @@ impl Lanes {
 
     /// Tells the lanes their settings, and begins the lanes that no server has.
     async fn adjust(&mut self, rows: Vec<WebhookRow>) -> Result<()> {
-        let enabled: HashMap<_, _> =
-            rows.into_iter().filter(|row| row.disabled.is_none()).map(|row| (row.id, row)).collect();
+        let enabled: HashMap<_, _> = rows
+            .into_iter()
+            .filter(|row| row.disabled.is_none())
+            .map(|row| (row.id, row))
+            .collect();
         for (id, running) in &self.running {
             let row = enabled.get(id).cloned().map(Arc::new);
             running.settings.send_if_modified(|known| {

@@ -14,11 +14,11 @@ use crate::metadata::postgres::tables::{
     organizations, resumable_writes, resumables, signing, terms, usage,
 };
 use crate::metadata::postgres::work::{
-    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
+    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs, webhooks,
 };
 
 /// Tables that grow with the number of files.
-const LARGE: [&str; 7] = [
+const LARGE: [&str; 8] = [
     "files",
     "file_terms",
     "blob_gc",
@@ -26,6 +26,7 @@ const LARGE: [&str; 7] = [
     "idempotency",
     "purge_receipts",
     "removed_blobs",
+    "webhook_failures",
 ];
 
 /// Every listing statement.
@@ -84,6 +85,33 @@ async fn no_query_scans() {
         terms::FORGET,
         idempotency::GET,
         idempotency::FORGET,
+        webhooks::ONE,
+        webhooks::EDIT,
+        webhooks::ROTATE,
+        webhooks::SET_DISABLED,
+        webhooks::RESUME,
+        webhooks::SET_PLACE,
+        webhooks::DELETE,
+        webhooks::DELETE_LANE,
+        webhooks::DELETE_FAILURES,
+        webhooks::CLAIM,
+        webhooks::LANE,
+        webhooks::RELEASE,
+        webhooks::SAVE,
+        webhooks::END_FAILURE,
+        webhooks::SET_FAILURE,
+        webhooks::NEXT_OF_FILE,
+        webhooks::LET_GO,
+        webhooks::FAILING,
+        webhooks::LIVE,
+        webhooks::NEXT_DUE,
+        webhooks::DUE,
+        webhooks::FAILURES,
+        webhooks::FAILURE_OF,
+        webhooks::FORGET,
+        webhooks::FORGET_EVENTS_OF,
+        webhooks::TAKE,
+        webhooks::RENEW,
         resumables::GET,
         resumables::BY_KEY,
         resumables::OF_BLOB,

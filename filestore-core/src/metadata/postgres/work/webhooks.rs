@@ -16,8 +16,8 @@ use crate::domain::webhook::{
 use crate::metadata::stored::words;
 use crate::metadata::webhook::{event_ids, event_ids_bytes, fault_text, kinds_text};
 use crate::metadata::{
-    ClaimedLane, FailureRow, LaneSave, LaneSaved, Lease, MOST_FAILURES, Requeued,
-    Retried, RetriedFailure, WebhookChange, WebhookMade, WebhookRow, Webhooks,
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, Lease, MOST_FAILURES, Requeued, Retried,
+    RetriedFailure, WebhookChange, WebhookMade, WebhookRow, Webhooks,
 };
 
 use crate::metadata::postgres::PostgresMetadata;
@@ -59,7 +59,8 @@ const INSERT_LANE: &str =
      paused_until, pauses, last_status, last_fault, last_attempt_at, last_success_at, gaps)
      VALUES ($1, NULL, 0, $2, ''::bytea, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0)";
 
-pub(in crate::metadata::postgres) const EDIT: &str = "UPDATE webhooks SET url = coalesce($2::text, url), name = coalesce($3::text, name),
+pub(in crate::metadata::postgres) const EDIT: &str =
+    "UPDATE webhooks SET url = coalesce($2::text, url), name = coalesce($3::text, name),
      kinds = coalesce($4::text, kinds), changed_at = $5 WHERE webhook_id = $1";
 
 pub(in crate::metadata::postgres) const ROTATE: &str =
@@ -93,7 +94,8 @@ pub(in crate::metadata::postgres) const LANE: &str =
     "SELECT place, ahead, failing_since, paused_until, pauses, last_status, last_fault,
      last_attempt_at, last_success_at, gaps FROM webhook_lanes WHERE webhook_id = $1";
 
-pub(in crate::metadata::postgres) const RENEW: &str = "UPDATE webhook_lanes SET leased_until = $2 WHERE owner = $1";
+pub(in crate::metadata::postgres) const RENEW: &str =
+    "UPDATE webhook_lanes SET leased_until = $2 WHERE owner = $1";
 
 pub(in crate::metadata::postgres) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = $1 AND owner = $2";
@@ -120,7 +122,8 @@ const INSERT_FAILURE: &str =
 pub(in crate::metadata::postgres) const END_FAILURE: &str =
     "DELETE FROM webhook_failures WHERE row_id = $1 AND webhook_id = $2";
 
-pub(in crate::metadata::postgres) const SET_FAILURE: &str = "UPDATE webhook_failures SET state = $3, attempts = $4, due_at = $5, last_status = $6
+pub(in crate::metadata::postgres) const SET_FAILURE: &str =
+    "UPDATE webhook_failures SET state = $3, attempts = $4, due_at = $5, last_status = $6
      WHERE row_id = $1 AND webhook_id = $2";
 
 /// Finds the next event of a file, if none waits before it.
@@ -174,7 +177,8 @@ pub(in crate::metadata::postgres) const FORGET: &str = "DELETE FROM webhook_fail
      (SELECT row_id FROM webhook_failures WHERE state = 'failed' AND due_at < $1 ORDER BY due_at LIMIT $2)";
 
 /// Reads a table with few rows.
-const OF_ORGANIZATION: &str = "SELECT webhook_id FROM webhooks WHERE organization_id = $1 ORDER BY webhook_id";
+const OF_ORGANIZATION: &str =
+    "SELECT webhook_id FROM webhooks WHERE organization_id = $1 ORDER BY webhook_id";
 
 pub(in crate::metadata::postgres) const FORGET_EVENTS_OF: &str =
     "DELETE FROM webhook_failures WHERE organization_id = $1";
@@ -382,12 +386,7 @@ fn place(place: Option<&EventId>) -> Option<&[u8]> {
     place.map(|id| id.as_bytes().as_slice())
 }
 
-async fn apply(
-    sql: &Sql,
-    id: &str,
-    change: &WebhookChange,
-    now: Timestamp,
-) -> Result<(), Fault> {
+async fn apply(sql: &Sql, id: &str, change: &WebhookChange, now: Timestamp) -> Result<(), Fault> {
     let at = now.as_millis();
     match change {
         WebhookChange::Edit(edit) => {
@@ -411,12 +410,7 @@ async fn apply(
     Ok(())
 }
 
-async fn disable(
-    sql: &Sql,
-    id: &str,
-    reason: DisabledReason,
-    now: Timestamp,
-) -> Result<(), Fault> {
+async fn disable(sql: &Sql, id: &str, reason: DisabledReason, now: Timestamp) -> Result<(), Fault> {
     let at = Some(now.as_millis());
     sql.execute(SET_DISABLED, &[&id, &Some(reason.as_str()), &at]).await.map(drop)
 }
@@ -594,8 +588,7 @@ fn damaged(what: String, source: Source) -> Fault {
 }
 
 fn webhook(row: &Row) -> Result<WebhookRow, Fault> {
-    read_webhook(row)
-        .map_err(|source| damaged(format!("the webhook {}", row::raw_id(row)), source))
+    read_webhook(row).map_err(|source| damaged(format!("the webhook {}", row::raw_id(row)), source))
 }
 
 fn read_webhook(row: &Row) -> Result<WebhookRow, Source> {

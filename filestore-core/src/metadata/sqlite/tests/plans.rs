@@ -16,7 +16,7 @@ use crate::metadata::sqlite::tables::{
     resumables, signing, terms, usage,
 };
 use crate::metadata::sqlite::work::{
-    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
+    backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs, webhooks,
 };
 
 /// Every listing statement.
@@ -164,6 +164,31 @@ fn statements() -> impl Iterator<Item = &'static str> {
         signing::FORGET_USED,
         file_writes::MOVE,
         terms::FORGET,
+        webhooks::ONE,
+        webhooks::EDIT,
+        webhooks::ROTATE,
+        webhooks::SET_DISABLED,
+        webhooks::RESUME,
+        webhooks::SET_PLACE,
+        webhooks::DELETE,
+        webhooks::DELETE_LANE,
+        webhooks::DELETE_FAILURES,
+        webhooks::CLAIM,
+        webhooks::LANE,
+        webhooks::RELEASE,
+        webhooks::SAVE,
+        webhooks::END_FAILURE,
+        webhooks::SET_FAILURE,
+        webhooks::NEXT_OF_FILE,
+        webhooks::LET_GO,
+        webhooks::FAILING,
+        webhooks::LIVE,
+        webhooks::NEXT_DUE,
+        webhooks::DUE,
+        webhooks::FAILURES,
+        webhooks::FAILURE_OF,
+        webhooks::FORGET,
+        webhooks::FORGET_EVENTS_OF,
     ];
     fixed.into_iter().chain(inspection::QUERIES.iter().copied())
 }

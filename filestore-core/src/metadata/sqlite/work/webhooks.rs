@@ -13,8 +13,8 @@ use crate::domain::webhook::{
 use crate::metadata::stored::words;
 use crate::metadata::webhook::{event_ids, event_ids_bytes, fault_text, kinds_text};
 use crate::metadata::{
-    ClaimedLane, FailureRow, LaneSave, LaneSaved, Lease, MOST_FAILURES, Requeued,
-    Retried, RetriedFailure, WebhookChange, WebhookMade, WebhookRow, Webhooks,
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, Lease, MOST_FAILURES, Requeued, Retried,
+    RetriedFailure, WebhookChange, WebhookMade, WebhookRow, Webhooks,
 };
 
 use crate::metadata::sqlite::SqliteMetadata;
@@ -55,7 +55,8 @@ const INSERT_LANE: &str =
      paused_until, pauses, last_status, last_fault, last_attempt_at, last_success_at, gaps)
      VALUES (?1, NULL, 0, ?2, x'', NULL, NULL, 0, NULL, NULL, NULL, NULL, 0)";
 
-pub(in crate::metadata::sqlite) const EDIT: &str = "UPDATE webhooks SET url = coalesce(?2, url), name = coalesce(?3, name),
+pub(in crate::metadata::sqlite) const EDIT: &str =
+    "UPDATE webhooks SET url = coalesce(?2, url), name = coalesce(?3, name),
      kinds = coalesce(?4, kinds), changed_at = ?5 WHERE webhook_id = ?1";
 
 pub(in crate::metadata::sqlite) const ROTATE: &str =
@@ -117,7 +118,8 @@ const INSERT_FAILURE: &str =
 pub(in crate::metadata::sqlite) const END_FAILURE: &str =
     "DELETE FROM webhook_failures WHERE row_id = ?1 AND webhook_id = ?2";
 
-pub(in crate::metadata::sqlite) const SET_FAILURE: &str = "UPDATE webhook_failures SET state = ?3, attempts = ?4, due_at = ?5, last_status = ?6
+pub(in crate::metadata::sqlite) const SET_FAILURE: &str =
+    "UPDATE webhook_failures SET state = ?3, attempts = ?4, due_at = ?5, last_status = ?6
      WHERE row_id = ?1 AND webhook_id = ?2";
 
 /// Finds the next event of a file, if none waits before it.
@@ -312,7 +314,12 @@ impl Webhooks for SqliteMetadata {
             .run("forgetting the webhooks of an organization", move |tx| {
                 let of = organization.as_str();
                 let ids =
-                    row::collect(tx.sql, OF_ORGANIZATION, [of], |row| Ok(row.get::<_, String>(0)?))?;
+                    row::collect(
+                        tx.sql,
+                        OF_ORGANIZATION,
+                        [of],
+                        |row| Ok(row.get::<_, String>(0)?),
+                    )?;
                 for id in &ids {
                     delete(tx.sql, id)?;
                 }
@@ -354,12 +361,7 @@ fn place(place: Option<EventId>) -> Option<[u8; 16]> {
     place.map(|id| *id.as_bytes())
 }
 
-fn apply(
-    sql: &Connection,
-    id: &str,
-    change: &WebhookChange,
-    now: Timestamp,
-) -> Result<(), Fault> {
+fn apply(sql: &Connection, id: &str, change: &WebhookChange, now: Timestamp) -> Result<(), Fault> {
     match change {
         WebhookChange::Edit(edit) => {
             let url = edit.url.as_ref().map(|url| url.as_str());
@@ -406,12 +408,7 @@ fn let_go_all(sql: &Connection, id: &str, now: Timestamp) -> Result<(), Fault> {
 }
 
 /// Makes the next held event of a file due, unless an earlier one waits. Returns true if there is no such event.
-fn next_of_file(
-    sql: &Connection,
-    id: &str,
-    file: FileId,
-    now: Timestamp,
-) -> Result<bool, Fault> {
+fn next_of_file(sql: &Connection, id: &str, file: FileId, now: Timestamp) -> Result<bool, Fault> {
     let next = row::first(sql, NEXT_OF_FILE, params![id, file.to_string()], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
     })?;
