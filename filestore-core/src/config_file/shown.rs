@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use super::ConfigFileError;
 use super::tables::{
-    BackupTable, ConverterTable, DestinationTable, DurabilityName, File, LifetimesTable,
-    LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable, ProviderTable, ScrubTable,
-    SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable, WebhooksTable,
+    BackupTable, ConverterTable, DestinationTable, DurabilityName, EventsTable, File,
+    LifetimesTable, LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable,
+    ProviderTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
+    WebhooksTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
-    BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, Limits,
-    MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, StoreConfig,
-    SyncConfig, VariantConfig, WebhookConfig,
+    BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, EventsConfig,
+    Limits, MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig,
+    StoreConfig, SyncConfig, VariantConfig,
+    WebhookConfig,
 };
 use crate::domain::file::status::Location;
 use crate::domain::file::variant::{Fit, VariantSize};
@@ -68,6 +70,7 @@ impl From<&StoreConfig> for File {
             reserve_bytes: Some(ByteCount::new(config.reserve_bytes)),
             limits: Some(LimitsTable::from(&config.limits)),
             uploads: Some(UploadsTable::from(config.uploads)),
+            events: Some(EventsTable::from(config.events)),
             lifetimes: Some(LifetimesTable::from(config)),
             variants: Some(VariantsTable::from(&config.variants)),
             sync: Some(SyncTable::from(config.sync)),
@@ -132,9 +135,20 @@ impl From<ResumableConfig> for UploadsTable {
     }
 }
 
-fn days(time: Duration) -> Option<u32> {
-    let days = time.as_secs() / Duration::from_hours(24).as_secs();
-    Some(u32::try_from(days).unwrap_or(u32::MAX))
+impl From<EventsConfig> for EventsTable {
+    fn from(events: EventsConfig) -> Self {
+        Self {
+            enabled: Some(events.enabled),
+            keep_days: Some(days(events.keep)),
+            keep_max: Some(events.keep_max),
+        }
+    }
+}
+
+/// Returns the whole days of a duration.
+fn days(duration: Duration) -> u32 {
+    let days = duration.as_secs() / Duration::from_hours(24).as_secs();
+    u32::try_from(days).unwrap_or(u32::MAX)
 }
 
 impl From<&StoreConfig> for LifetimesTable {
@@ -146,7 +160,7 @@ impl From<&StoreConfig> for LifetimesTable {
             clock_settle_secs: secs(config.clock_settle),
             idempotency_ttl_secs: secs(config.idempotency_ttl),
             presign_ttl_secs: secs(config.presign_ttl),
-            receipt_days: days(config.receipt_retention),
+            receipt_days: Some(days(config.receipt_retention)),
         }
     }
 }
@@ -170,7 +184,7 @@ impl From<&WebhookConfig> for WebhooksTable {
             timeout_secs: secs(webhooks.timeout),
             concurrency: Some(webhooks.concurrency),
             in_flight: Some(webhooks.in_flight),
-            disable_after_days: days(webhooks.disable_after),
+            disable_after_days: Some(days(webhooks.disable_after)),
             max: Some(webhooks.max),
         }
     }
