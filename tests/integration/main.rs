@@ -42,6 +42,7 @@ mod limits;
 mod usage;
 mod organizations;
 mod events;
+mod webhooks;
 mod event_streams;
 mod me;
 mod monitoring;

@@ -147,6 +147,7 @@ fn details(data: &EventData) -> String {
         ("from", &data.from),
         ("to", &data.to),
         ("key", &data.key_id),
+        ("webhook", &data.webhook_id),
         ("reason", &data.reason),
         ("off since", &data.off_since),
     ] {

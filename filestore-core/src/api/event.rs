@@ -167,6 +167,9 @@ pub struct EventData {
     /// Id of the API key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
+    /// Id of the webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_id: Option<String>,
     /// A word for the result or the reason, for example the kind of a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -7,16 +7,14 @@ use super::providers;
 use super::tables::{
     ConverterTable, DurabilityName, EventsTable, File, LifetimesTable, LimitsTable, LocalTable,
     OutputName, PostgresTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable,
-    VariantsTable,
-    WebhooksTable,
+    VariantsTable, WebhooksTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
     ConverterConfig, ConverterOutput, Durability, EventsConfig, Limits, MetadataPlace,
     PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig,
-    VariantConfig,
-    WebhookConfig,
+    VariantConfig, WebhookConfig,
 };
 use crate::domain::file::media;
 use crate::domain::file::status::Location;

@@ -16,8 +16,7 @@ use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
     BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, EventsConfig,
     Limits, MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig,
-    StoreConfig, SyncConfig, VariantConfig,
-    WebhookConfig,
+    StoreConfig, SyncConfig, VariantConfig, WebhookConfig,
 };
 use crate::domain::file::status::Location;
 use crate::domain::file::variant::{Fit, VariantSize};

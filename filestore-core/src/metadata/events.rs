@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use super::inspection::CheckRun;
 use super::stored::Source;
 use crate::domain::event::{EventDetails, EventKind, NewEvent};
-use crate::domain::id::{FileId, KeyId, OrganizationId, SubSystem};
+use crate::domain::id::{FileId, KeyId, OrganizationId, SubSystem, WebhookId};
 use crate::domain::provider::binding::Binding;
 use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome};
 use crate::domain::time::clock::Timestamp;
+use crate::domain::webhook::DisabledReason;
 
 /// The columns of an event, in the order in which an engine reads them.
 macro_rules! event_columns {
@@ -159,6 +160,24 @@ pub(super) fn of_key(kind: EventKind, key_id: KeyId, now: Timestamp) -> NewEvent
     NewEvent::new(kind, now, EventDetails { key_id: Some(key_id), ..EventDetails::default() })
 }
 
+/// Returns the event of a webhook that was disabled for a reason, or enabled.
+pub(super) fn of_webhook(
+    webhook_id: WebhookId,
+    disabled: Option<DisabledReason>,
+    now: Timestamp,
+) -> NewEvent {
+    let kind = match disabled {
+        Some(_) => EventKind::WebhookDisabled,
+        None => EventKind::WebhookEnabled,
+    };
+    let details = EventDetails {
+        webhook_id: Some(webhook_id),
+        reason: disabled.map(|reason| reason.as_str().to_owned()),
+        ..EventDetails::default()
+    };
+    NewEvent::new(kind, now, details)
+}
+
 /// Returns the event of a check that has ended.
 pub(super) fn of_check(run: &CheckRun, now: Timestamp) -> NewEvent {
     let details = EventDetails {
@@ -199,6 +218,7 @@ pub(super) fn details_text(details: &EventDetails) -> Option<String> {
         files,
         bytes,
         key_id,
+        webhook_id,
         reason,
         ok,
         off_since,
@@ -218,6 +238,7 @@ pub(super) fn details_text(details: &EventDetails) -> Option<String> {
     put("files", files.map(Into::into));
     put("bytes", bytes.map(Into::into));
     put("key_id", key_id.map(|id| id.to_string().into()));
+    put("webhook_id", webhook_id.map(|id| id.to_string().into()));
     put("reason", reason.as_deref().map(Into::into));
     put("ok", ok.map(Into::into));
     put("off_since", off_since.map(|at| at.as_millis().into()));
@@ -244,6 +265,7 @@ pub(super) fn details(text: Option<&str>) -> Result<EventDetails, Source> {
         files: number("files"),
         bytes: number("bytes"),
         key_id: text("key_id").map(str::parse).transpose()?,
+        webhook_id: text("webhook_id").map(str::parse).transpose()?,
         reason: owned("reason"),
         ok: all.get("ok").and_then(Value::as_bool),
         off_since: all.get("off_since").and_then(Value::as_i64).map(Timestamp::from_millis),
@@ -291,6 +313,7 @@ mod tests {
             files: Some(1),
             bytes: Some(u64::MAX),
             key_id: Some("01M80BSWR5FYA2ZH99HBXNYRHQ".parse().unwrap()),
+            webhook_id: Some("01M80BSYQD968W759B8Z4A5VK6".parse().unwrap()),
             reason: Some("missing".into()),
             ok: Some(false),
             off_since: Some(Timestamp::from_millis(7)),

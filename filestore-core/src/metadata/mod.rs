@@ -38,7 +38,8 @@ pub mod contract;
 pub use events::{EventBody, LogBounds, LogOrder, LogPart, LogRange, LogSwitch, LoggedEvent};
 pub use groups::{
     Backlog, Bindings, Dropped, Erasures, EventLog, Files, Holdings, Holds, Idempotency, Intents,
-    Keys, Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep, Webhooks,
+    Keys, Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
+    Webhooks,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,

@@ -287,6 +287,7 @@ impl<'a> Erasure<'a> {
         reached(Step::OrganizationForgotten);
         self.removed.bindings += forgotten.bindings;
         self.removed.replies += forgotten.replies;
+        metadata.forget_webhooks_of(self.organization).await?;
         self.blank_events().await
     }
 

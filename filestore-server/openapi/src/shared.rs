@@ -82,6 +82,7 @@ fn parameters() -> Value {
         "Destination": in_path("destination", "Name of a configured destination.", json!({ "type": "string" })),
         "Kid": in_path("kid", "Secret name.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
         "UploadId": in_path("upload_id", "Upload id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
+        "WebhookId": in_path("webhook_id", "Webhook id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
         "KeyId": in_path("key_id", "Key id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
         "Fit": query("fit", "`cover` fills the square and cuts off the rest. `inside` keeps the whole picture and \
                              the aspect ratio.", json!({ "type": "string", "enum": fits, "default": "cover" })),

@@ -64,6 +64,8 @@ to_wire!(EventKind => EventType {
     KeyRotated,
     KeyChanged,
     KeyRevoked,
+    WebhookDisabled,
+    WebhookEnabled,
     FsckEnded,
     BackupEnded,
     MigrationEnded,

@@ -47,6 +47,10 @@ open_word! {
         KeyChanged = "key.changed",
         /// An API key was revoked. `data` has `key_id`.
         KeyRevoked = "key.revoked",
+        /// A webhook gets no more events. `data` has `webhook_id` and `reason`.
+        WebhookDisabled = "webhook.disabled",
+        /// A webhook gets events again. `data` has `webhook_id`.
+        WebhookEnabled = "webhook.enabled",
         /// A check of the store ended. `data` has `files`, `ok` (nothing was found).
         FsckEnded = "fsck.ended",
         /// A backup ended. `data` has `reason` (destination), `ok`.

@@ -70,6 +70,10 @@ kinds! {
     KeyChanged = "key.changed",
     /// An API key was revoked. Details: `key_id`.
     KeyRevoked = "key.revoked",
+    /// A webhook gets no more events. Details: `webhook_id`, `reason`.
+    WebhookDisabled = "webhook.disabled",
+    /// A webhook gets events again. Details: `webhook_id`.
+    WebhookEnabled = "webhook.enabled",
     /// A check of the store ended. Details: `reason` (`asked` or `scrub`), `files`, `ok` (nothing was found).
     FsckEnded = "fsck.ended",
     /// A backup ended. Details: `reason` (destination), `ok`.

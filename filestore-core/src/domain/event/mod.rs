@@ -15,7 +15,7 @@ pub use kind::EventKind;
 pub use naming::EventNaming;
 
 use crate::domain::file::status::Status;
-use crate::domain::id::{FileId, KeyId, OrganizationId, SubSystem};
+use crate::domain::id::{FileId, KeyId, OrganizationId, SubSystem, WebhookId};
 use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
 
@@ -65,6 +65,8 @@ pub struct EventDetails {
     pub bytes: Option<u64>,
     /// The API key.
     pub key_id: Option<KeyId>,
+    /// The webhook.
+    pub webhook_id: Option<WebhookId>,
     /// A word for the result or the reason, for example the kind of a finding.
     pub reason: Option<String>,
     /// Whether a run ended well, a finding was repaired, or a binding is active.

@@ -7,6 +7,9 @@ mod files;
 mod forms;
 mod service;
 mod uploads;
+mod webhooks;
+
+pub(crate) use webhooks::deliveries;
 
 use crate::operation::Group;
 
@@ -16,6 +19,7 @@ pub(crate) fn all() -> Vec<Group> {
         files::group(),
         uploads::group(),
         events::group(),
+        webhooks::group(),
         bindings::group(),
         service::group(),
         admin::group(),

@@ -19,7 +19,8 @@ use crate::metadata::postgres::session::{pool, schema};
 use crate::metadata::postgres::{PostgresMetadata, PostgresOptions, opened};
 
 /// Tables with numbered rows, and the column with the number.
-const NUMBERED: [(&str, &str); 3] = [("files", "row_id"), ("blob_gc", "id"), ("bindings", "id")];
+const NUMBERED: [(&str, &str); 4] =
+    [("files", "row_id"), ("blob_gc", "id"), ("bindings", "id"), ("webhook_failures", "row_id")];
 
 /// The number that the last binding got: no transaction takes it back.
 const LAST_BINDING: &str = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('bindings', 'id')::regclass), 0)";

@@ -13,6 +13,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
 };
+use crate::metadata::events::of_webhook;
 use crate::metadata::stored::words;
 use crate::metadata::webhook::{event_ids, event_ids_bytes, fault_text, kinds_text};
 use crate::metadata::{
@@ -23,7 +24,7 @@ use crate::metadata::{
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::{Lock, OwnedLease, Sql};
-use crate::metadata::postgres::tables::row;
+use crate::metadata::postgres::tables::{events, row};
 
 macro_rules! columns {
     () => {
@@ -218,13 +219,14 @@ impl Webhooks for PostgresMetadata {
         now: Timestamp,
     ) -> Result<Option<WebhookRow>> {
         self.engine
-            .write("changing a webhook", (id.to_string(), change, now), |sql, (id, change, now)| {
+            .write("changing a webhook", (id, change, now), |sql, (webhook_id, change, now)| {
                 Box::pin(async move {
-                    if !sql.exists(TAKE, &[id]).await? {
+                    let id = webhook_id.to_string();
+                    if !sql.exists(TAKE, &[&id]).await? {
                         return Ok(None);
                     }
-                    apply(sql, id, change, *now).await?;
-                    let row = sql.first(ONE, &[id]).await?;
+                    apply(sql, *webhook_id, change, *now).await?;
+                    let row = sql.first(ONE, &[&id]).await?;
                     row.map(|row| webhook(&row)).transpose()
                 })
             })
@@ -386,8 +388,13 @@ fn place(place: Option<&EventId>) -> Option<&[u8]> {
     place.map(|id| id.as_bytes().as_slice())
 }
 
-async fn apply(sql: &Sql, id: &str, change: &WebhookChange, now: Timestamp) -> Result<(), Fault> {
-    let at = now.as_millis();
+async fn apply(
+    sql: &Sql,
+    webhook: WebhookId,
+    change: &WebhookChange,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let (id, at) = (webhook.to_string(), now.as_millis());
     match change {
         WebhookChange::Edit(edit) => {
             let url = edit.url.as_ref().map(|url| url.as_str());
@@ -398,9 +405,10 @@ async fn apply(sql: &Sql, id: &str, change: &WebhookChange, now: Timestamp) -> R
             let secret = secret.as_bytes().as_slice();
             sql.execute(ROTATE, &[&id, &secret, &until.as_millis(), &at]).await?;
         }
-        WebhookChange::Disable(reason) => disable(sql, id, *reason, now).await?,
+        WebhookChange::Disable(reason) => disable(sql, webhook, *reason, now).await?,
         WebhookChange::Enable(from) => {
             sql.execute(SET_DISABLED, &[&id, &None::<&str>, &None::<i64>]).await?;
+            events::put(sql, &of_webhook(webhook, None, now)).await?;
             sql.execute(RESUME, &[&id]).await?;
             if let Some(from) = from {
                 sql.execute(SET_PLACE, &[&id, &place(from.as_ref())]).await?;
@@ -410,9 +418,16 @@ async fn apply(sql: &Sql, id: &str, change: &WebhookChange, now: Timestamp) -> R
     Ok(())
 }
 
-async fn disable(sql: &Sql, id: &str, reason: DisabledReason, now: Timestamp) -> Result<(), Fault> {
+/// Disables a webhook, and tells it.
+async fn disable(
+    sql: &Sql,
+    webhook: WebhookId,
+    reason: DisabledReason,
+    now: Timestamp,
+) -> Result<(), Fault> {
     let at = Some(now.as_millis());
-    sql.execute(SET_DISABLED, &[&id, &Some(reason.as_str()), &at]).await.map(drop)
+    sql.execute(SET_DISABLED, &[&webhook.to_string(), &Some(reason.as_str()), &at]).await?;
+    events::put(sql, &of_webhook(webhook, Some(reason), now)).await
 }
 
 async fn delete(sql: &Sql, id: &str) -> Result<bool, Fault> {
@@ -511,7 +526,7 @@ async fn store(sql: &Sql, save: &LaneSave) -> Result<Option<LaneSaved>, Fault> {
         }
     }
     if let Some(reason) = save.disable {
-        disable(sql, &id, reason, save.now).await?;
+        disable(sql, save.id, reason, save.now).await?;
     }
     Ok(Some(LaneSaved { freed, next_due: next_due(sql, &id).await? }))
 }

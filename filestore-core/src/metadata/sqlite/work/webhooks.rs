@@ -10,6 +10,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
 };
+use crate::metadata::events::of_webhook;
 use crate::metadata::stored::words;
 use crate::metadata::webhook::{event_ids, event_ids_bytes, fault_text, kinds_text};
 use crate::metadata::{
@@ -19,7 +20,7 @@ use crate::metadata::{
 
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
-use crate::metadata::sqlite::tables::row;
+use crate::metadata::sqlite::tables::{events, row};
 
 macro_rules! columns {
     () => {
@@ -201,7 +202,10 @@ impl Webhooks for SqliteMetadata {
     ) -> Result<Option<WebhookRow>> {
         self.writer
             .run("changing a webhook", move |tx| {
-                apply(tx.sql, &id.to_string(), &change, now)?;
+                if row::first(tx.sql, ONE, [id.to_string()], webhook)?.is_none() {
+                    return Ok(None);
+                }
+                apply(tx.sql, id, &change, now)?;
                 row::first(tx.sql, ONE, [id.to_string()], webhook)
             })
             .await
@@ -361,7 +365,13 @@ fn place(place: Option<EventId>) -> Option<[u8; 16]> {
     place.map(|id| *id.as_bytes())
 }
 
-fn apply(sql: &Connection, id: &str, change: &WebhookChange, now: Timestamp) -> Result<(), Fault> {
+fn apply(
+    sql: &Connection,
+    webhook: WebhookId,
+    change: &WebhookChange,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let id = webhook.to_string();
     match change {
         WebhookChange::Edit(edit) => {
             let url = edit.url.as_ref().map(|url| url.as_str());
@@ -372,10 +382,11 @@ fn apply(sql: &Connection, id: &str, change: &WebhookChange, now: Timestamp) -> 
             let params = params![id, secret.as_bytes(), until.as_millis(), now.as_millis()];
             row::execute(sql, ROTATE, params)?;
         }
-        WebhookChange::Disable(reason) => disable(sql, id, *reason, now)?,
+        WebhookChange::Disable(reason) => disable(sql, webhook, *reason, now)?,
         WebhookChange::Enable(from) => {
             row::execute(sql, SET_DISABLED, params![id, None::<&str>, None::<i64>])?;
-            row::execute(sql, RESUME, [id])?;
+            events::put(sql, &of_webhook(webhook, None, now))?;
+            row::execute(sql, RESUME, [&id])?;
             if let Some(from) = from {
                 row::execute(sql, SET_PLACE, params![id, place(*from)])?;
             }
@@ -384,13 +395,16 @@ fn apply(sql: &Connection, id: &str, change: &WebhookChange, now: Timestamp) -> 
     Ok(())
 }
 
+/// Disables a webhook, and tells it.
 fn disable(
     sql: &Connection,
-    id: &str,
+    webhook: WebhookId,
     reason: DisabledReason,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    row::execute(sql, SET_DISABLED, params![id, reason.as_str(), now.as_millis()]).map(drop)
+    let params = params![webhook.to_string(), reason.as_str(), now.as_millis()];
+    row::execute(sql, SET_DISABLED, params)?;
+    events::put(sql, &of_webhook(webhook, Some(reason), now))
 }
 
 fn delete(sql: &Connection, id: &str) -> Result<bool, Fault> {
@@ -481,7 +495,7 @@ fn store(sql: &Connection, save: &LaneSave) -> Result<Option<LaneSaved>, Fault> 
         }
     }
     if let Some(reason) = save.disable {
-        disable(sql, &id, reason, save.now)?;
+        disable(sql, save.id, reason, save.now)?;
     }
     Ok(Some(LaneSaved { freed, next_due: next_due(sql, &id)? }))
 }
