@@ -6,6 +6,7 @@ use filestore_core::admin::{
     BreakerState, DiskSpace, FsckSummary, LastBackup, Load, ProviderStatus, PurgeReport,
     ResumableLoad, VariantLoad, Waiting,
 };
+use filestore_core::webhooks::{Webhook, WebhookCounts};
 use filestore_core::{Timestamp, Usage};
 
 use super::text::Text;
@@ -60,6 +61,44 @@ pub(super) fn streams(text: &mut Text, streams: &Streams) {
         "filestore_event_streams_refused",
         "Streams of events that were refused because of a limit.",
         streams.refused(),
+    );
+}
+
+/// Writes the deliveries of this server to webhooks.
+pub(super) fn deliveries(text: &mut Text, counts: WebhookCounts) {
+    let mut attempts =
+        text.counters("filestore_webhook_deliveries", "Attempts to send an event to a webhook.");
+    for (outcome, count) in [
+        ("delivered", counts.delivered),
+        ("refused", counts.refused),
+        ("unreachable", counts.unreachable),
+    ] {
+        attempts.sample(&[("outcome", outcome)], count);
+    }
+}
+
+/// Writes the webhooks of the store. Left out while the database does not answer.
+pub(super) fn webhooks(text: &mut Text, webhooks: &[Webhook], now: Timestamp) {
+    let (mut ok, mut failing, mut disabled, mut longest) = (0_u64, 0_u64, 0_u64, Duration::ZERO);
+    for webhook in webhooks {
+        match (webhook.disabled, webhook.health.failing_since) {
+            (Some(_), _) => disabled += 1,
+            (None, None) => ok += 1,
+            (None, Some(since)) => {
+                failing += 1;
+                let millis = now.as_millis().saturating_sub(since.as_millis());
+                longest = longest.max(Duration::from_millis(u64::try_from(millis).unwrap_or(0)));
+            }
+        }
+    }
+    let mut states = text.gauges("filestore_webhooks", "Webhooks by their state.");
+    for (state, count) in [("ok", ok), ("failing", failing), ("disabled", disabled)] {
+        states.sample(&[("state", state)], count);
+    }
+    text.gauge(
+        "filestore_webhook_failing_seconds",
+        "Time for which the worst enabled webhook has accepted no event, although some wait.",
+        longest.as_secs(),
     );
 }
 

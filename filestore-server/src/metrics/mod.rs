@@ -99,12 +99,13 @@ impl Metrics {
     ) -> String {
         let mut totals = self.scraping.lock().await;
         let admin = store.admin();
-        let (load, providers, purge, backups, stored) = tokio::join!(
+        let (load, providers, purge, backups, stored, webhooks) = tokio::join!(
             admin.load(),
             admin.provider_status(),
             admin.purge_plan(),
             admin.last_backups(),
             totals.of(store),
+            store.webhooks().list(),
         );
 
         let mut text = text::Text::new(format);
@@ -115,6 +116,10 @@ impl Metrics {
             exposition::certificate(&mut text, validity);
         }
         exposition::streams(&mut text, streams);
+        exposition::deliveries(&mut text, store.webhooks().counts());
+        if let Ok(webhooks) = webhooks {
+            exposition::webhooks(&mut text, &webhooks, load.at);
+        }
         exposition::store(&mut text, &load);
         exposition::variants(&mut text, &load.variants);
         exposition::providers(&mut text, providers.as_deref().ok(), load.at);
