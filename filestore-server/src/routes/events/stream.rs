@@ -286,7 +286,74 @@ fn fraction() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use filestore_core::{FileStore, NewUpload};
+    use futures_util::StreamExt as _;
+
     use super::*;
+    use crate::audit::Audit;
+    use crate::config::ServiceOptions;
+    use crate::http::base::Base;
+    use crate::listen::Peer;
+    use crate::reply::RequestId;
+    use crate::request::call::Caller;
+    use crate::state::App;
+
+    /// A request for events on the admin socket.
+    fn call(store: &FileStore) -> Arc<Call> {
+        let options = ServiceOptions::default();
+        let app = App::new(store.clone(), options, Base::default(), Audit::default());
+        Arc::new(Call {
+            app: Arc::new(app),
+            id: RequestId::fresh(),
+            route: None,
+            caller: Caller::anyone(),
+            signed: None,
+            peer: Some(Peer::Unix),
+            client: None,
+            takes_files: false,
+            method: Method::GET,
+            headers: HeaderMap::new(),
+            query: String::new(),
+            notes: None,
+            era: store.uploads().era(),
+        })
+    }
+
+    /// Opens a stream, and returns its blocks as text.
+    async fn opened(call: &Arc<Call>) -> impl futures_util::Stream<Item = String> + use<> {
+        let newest = Arc::default();
+        let filter = EventFilter::new();
+        let mut cursor = Cursor::new(Arc::clone(call), filter, After::Start, newest);
+        cursor.read_log(After::Start).await.unwrap();
+        stream::unfold(cursor, |mut cursor| async move {
+            let block = cursor.next().await?;
+            Some((String::from_utf8(block.to_vec()).unwrap(), cursor))
+        })
+    }
+
+    #[tokio::test]
+    async fn a_silent_stream_says_that_it_lives_until_its_end_after_about_an_hour() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let upload = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap());
+        store.upload(upload, &b"bytes"[..]).await.unwrap();
+        let call = call(&store);
+        let mut blocks = pin!(opened(&call).await);
+        assert_eq!(blocks.next().await.unwrap(), "retry: 2000\n\n");
+        assert!(blocks.next().await.unwrap().contains("\nevent: file.uploaded\ndata: {"));
+
+        tokio::time::pause();
+        let began = Instant::now();
+        let mut comments = 0;
+        while let Some(block) = blocks.next().await {
+            assert_eq!(block, ":\n\n");
+            comments += 1;
+            assert!(began.elapsed() >= SILENCE * comments);
+        }
+        assert!(began.elapsed() + SILENCE > LIFE && comments >= 54 * 4 - 1, "{comments}");
+    }
 
     #[test]
     fn a_client_continues_after_its_last_event() {
