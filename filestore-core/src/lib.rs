@@ -225,8 +225,8 @@ pub mod config {
     pub use crate::domain::{
         config::{
             AnimationLimits, BackupDestination, BackupPlace, ConverterConfig, ConverterOutput,
-            MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, SyncConfig,
-            VariantConfig,
+            EventsConfig, MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig,
+            SigningConfig, SyncConfig, VariantConfig,
         },
         provider::{OptionValue, ProviderConfig},
     };

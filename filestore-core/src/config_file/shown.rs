@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use super::ConfigFileError;
 use super::tables::{
-    BackupTable, ConverterTable, DestinationTable, DurabilityName, File, LifetimesTable,
-    LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable, ProviderTable, ScrubTable,
-    SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
+    BackupTable, ConverterTable, DestinationTable, DurabilityName, EventsTable, File,
+    LifetimesTable, LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable,
+    ProviderTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
-    BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, Limits,
-    MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, StoreConfig,
-    SyncConfig, VariantConfig,
+    BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, EventsConfig,
+    Limits, MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig,
+    StoreConfig, SyncConfig, VariantConfig,
 };
 use crate::domain::file::status::Location;
 use crate::domain::file::variant::{Fit, VariantSize};
@@ -68,6 +68,7 @@ impl From<&StoreConfig> for File {
             reserve_bytes: Some(ByteCount::new(config.reserve_bytes)),
             limits: Some(LimitsTable::from(&config.limits)),
             uploads: Some(UploadsTable::from(config.uploads)),
+            events: Some(EventsTable::from(config.events)),
             lifetimes: Some(LifetimesTable::from(config)),
             variants: Some(VariantsTable::from(&config.variants)),
             sync: Some(SyncTable::from(config.sync)),
@@ -131,9 +132,25 @@ impl From<ResumableConfig> for UploadsTable {
     }
 }
 
+impl From<EventsConfig> for EventsTable {
+    fn from(events: EventsConfig) -> Self {
+        Self {
+            enabled: Some(events.enabled),
+            keep_days: Some(days(events.keep)),
+            keep_max: Some(events.keep_max),
+            ..Self::default()
+        }
+    }
+}
+
+/// Returns the whole days of a duration.
+fn days(duration: Duration) -> u32 {
+    let days = duration.as_secs() / Duration::from_hours(24).as_secs();
+    u32::try_from(days).unwrap_or(u32::MAX)
+}
+
 impl From<&StoreConfig> for LifetimesTable {
     fn from(config: &StoreConfig) -> Self {
-        let days = config.receipt_retention.as_secs() / Duration::from_hours(24).as_secs();
         Self {
             temp_ttl_secs: secs(config.temp_ttl),
             purge_grace_secs: secs(config.purge_grace),
@@ -141,7 +158,7 @@ impl From<&StoreConfig> for LifetimesTable {
             clock_settle_secs: secs(config.clock_settle),
             idempotency_ttl_secs: secs(config.idempotency_ttl),
             presign_ttl_secs: secs(config.presign_ttl),
-            receipt_days: Some(u32::try_from(days).unwrap_or(u32::MAX)),
+            receipt_days: Some(days(config.receipt_retention)),
         }
     }
 }

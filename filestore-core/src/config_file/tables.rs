@@ -53,6 +53,7 @@ tables! {
         reserve_bytes: ByteCount,
         limits: LimitsTable,
         uploads: UploadsTable,
+        events: EventsTable,
         lifetimes: LifetimesTable,
         variants: VariantsTable,
         sync: SyncTable,
@@ -76,7 +77,6 @@ tables! {
         ..audit_log,
         ..cors,
         ..rate_limits,
-        ..events,
     }
     /// The table `[postgres]`.
     PostgresTable "[postgres]" {
@@ -115,6 +115,13 @@ tables! {
         max_bytes: ByteCount,
         max_open_per_organization: u64,
         max_bytes_per_organization: ByteCount,
+    }
+    /// The table `[events]`.
+    EventsTable "[events]" {
+        enabled: bool,
+        keep_days: u32,
+        keep_max: u64,
+        ..max_streams,
     }
     /// The table `[lifetimes]`.
     LifetimesTable "[lifetimes]" {

@@ -133,6 +133,8 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// Settings of resumable uploads.
     pub uploads: ResumableConfig,
+    /// Settings of the log of events.
+    pub events: EventsConfig,
     /// Scrub settings.
     pub scrub: ScrubConfig,
     /// Signed URL settings.
@@ -157,6 +159,7 @@ impl Default for StoreConfig {
             clock_settle: Duration::from_hours(1),
             presign_ttl: Duration::from_mins(5),
             sync: SyncConfig::default(),
+            events: EventsConfig::default(),
             scrub: ScrubConfig::default(),
             quota_bytes: None,
             quota_files: None,
@@ -319,6 +322,25 @@ impl Default for ResumableConfig {
             max_open_per_organization: 1_000,
             max_bytes_per_organization: 64 << 30,
         }
+    }
+}
+
+/// Settings of the log of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventsConfig {
+    /// If true (default), the store writes an event for each change of a file. If false, the log costs nothing,
+    /// and reading it fails with [`EventsOff`](crate::ErrorKind::EventsOff).
+    pub enabled: bool,
+    /// Time for which an event is kept (default 14 days).
+    pub keep: Duration,
+    /// Maximum number of events (default 10,000,000). The oldest events are removed first.
+    pub keep_max: u64,
+}
+
+impl Default for EventsConfig {
+    fn default() -> Self {
+        Self { enabled: true, keep: Duration::from_hours(14 * 24), keep_max: 10_000_000 }
     }
 }
 

@@ -23,6 +23,7 @@ mod groups;
 mod servers;
 mod inspection;
 mod stored;
+mod events;
 mod damaged_rows;
 mod paging;
 pub mod sqlite;
@@ -33,9 +34,10 @@ pub mod postgres;
 #[cfg(test)]
 pub mod contract;
 
+pub use events::{EventBody, LogBounds, LogOrder, LogPart, LogRange, LogSwitch, LoggedEvent};
 pub use groups::{
-    Backlog, Bindings, Dropped, Erasures, Files, Holdings, Holds, Idempotency, Intents, Keys,
-    Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
+    Backlog, Bindings, Dropped, Erasures, EventLog, Files, Holdings, Holds, Idempotency, Intents,
+    Keys, Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
@@ -76,6 +78,7 @@ use crate::tasks;
 /// | [`Backlog`] | counts of waiting work |
 /// | [`Holds`] | protection of the data in running snapshots |
 /// | [`Erasures`] | eras of organizations, and leftovers of erasures |
+/// | [`EventLog`] | the log of events: reading, waiting, forgetting |
 /// | [`Upkeep`] | settings, health and closing |
 ///
 /// # Claims
@@ -100,6 +103,7 @@ pub trait Metadata:
     + Backlog
     + Holds
     + Erasures
+    + EventLog
     + Upkeep
 {
     /// Returns the operations for checks of the store.
@@ -132,7 +136,7 @@ impl dyn Metadata + '_ {
 #[cfg(test)]
 pub(crate) mod prelude {
     pub(crate) use super::{
-        Backlog as _, Dropped as _, Files as _, Holds as _, Leases as _, Listing as _,
-        Metadata as _, Purges as _, Syncs as _, Upkeep as _,
+        Backlog as _, Dropped as _, EventLog as _, Files as _, Holds as _, Leases as _,
+        Listing as _, Metadata as _, Purges as _, Syncs as _, Upkeep as _,
     };
 }

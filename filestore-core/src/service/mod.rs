@@ -50,6 +50,7 @@ use tokio::time::Instant;
 use crate::domain::access::scope::Scope;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
+use crate::domain::event::EventNaming;
 use crate::domain::file::damage::Damage;
 use crate::domain::id::StoreId;
 use crate::domain::provider::health::ProviderHealth;
@@ -158,6 +159,7 @@ impl Health {
 /// | keys of purge receipts | [`receipts`](Self::receipts) |
 /// | purge, sync, migration, checks, backups | [`admin`](Self::admin) |
 /// | serving files over a network | [`serving`](Self::serving) |
+/// | what happened to files | [`events`](Self::events) |
 /// | several servers on one store | [`shared`](Self::shared) |
 #[derive(Clone)]
 pub struct FileStore {
@@ -181,6 +183,8 @@ pub(crate) struct Inner {
     pub(crate) destinations: Destinations,
     /// The opener's rights to run background work.
     pub(crate) opener: OpenerRights,
+    /// The names of events.
+    pub(crate) naming: EventNaming,
     /// The start of the last complete flush, if uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
 }

@@ -121,6 +121,10 @@ steps! {
     EraEnded,
     /// An erasure has removed the rows of its organization that are not about files.
     OrganizationForgotten,
+    /// An erasure has blanked events of its organization.
+    EventsBlanked,
+    /// Old events are removed from the log.
+    EventsForgotten,
     /// A sync has claimed a file.
     SyncClaimed,
     /// A copy from a provider is staged.

@@ -40,6 +40,12 @@ impl StoreConfig {
             return Err(invalid("limits.write_through_secs", "must be at least 1"));
         }
         check_uploads(&self.uploads)?;
+        if self.events.keep < Duration::from_hours(24) {
+            return Err(invalid("events.keep_days", "must be at least 1"));
+        }
+        if self.events.keep_max < 1000 {
+            return Err(invalid("events.keep_max", "must be at least 1000"));
+        }
 
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return Err(invalid("variants.quality", "must be 0 to 100"));

@@ -70,11 +70,11 @@ kinds! {
     KeyChanged = "key.changed",
     /// An API key was revoked. Details: `key_id`.
     KeyRevoked = "key.revoked",
-    /// A check of the store ended. Details: `files`, `ok` (nothing was found).
+    /// A check of the store ended. Details: `reason` (`asked` or `scrub`), `files`, `ok` (nothing was found).
     FsckEnded = "fsck.ended",
     /// A backup ended. Details: `reason` (destination), `ok`.
     BackupEnded = "backup.ended",
-    /// A migration between providers ended. Details: `from`, `to`, `files`, `ok`.
+    /// A migration of an organization ended. Details: `to`, `files`, `ok` (no file is left).
     MigrationEnded = "migration.ended",
     /// Events were switched off for a time. Details: `off_since`.
     LogGap = "log.gap",

@@ -5,10 +5,14 @@
 
 mod id;
 mod kind;
+mod naming;
 mod words;
+#[cfg(any(test, feature = "internals"))]
+pub mod rules;
 
 pub use id::EventId;
 pub use kind::EventKind;
+pub use naming::EventNaming;
 
 use crate::domain::file::status::Status;
 use crate::domain::id::{FileId, KeyId, OrganizationId, SubSystem};
@@ -67,6 +71,35 @@ pub struct EventDetails {
     pub ok: Option<bool>,
     /// Since when the log was off.
     pub off_since: Option<Timestamp>,
+}
+
+/// An event that the log does not have yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// What happened.
+    pub kind: EventKind,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The organization, if any.
+    pub organization_id: Option<OrganizationId>,
+    /// The file, with its sub-system and content version.
+    pub file: Option<(FileId, SubSystem, u64)>,
+    /// What else is to be told.
+    pub details: EventDetails,
+}
+
+impl NewEvent {
+    /// Makes an event of the whole store.
+    pub fn new(kind: EventKind, at: Timestamp, details: EventDetails) -> Self {
+        Self { kind, at, organization_id: None, file: None, details }
+    }
+
+    /// Makes it an event of one organization.
+    #[must_use]
+    pub fn of(mut self, organization: OrganizationId) -> Self {
+        self.organization_id = Some(organization);
+        self
+    }
 }
 
 /// The place in the log from which a reader goes on.
@@ -130,4 +163,8 @@ pub struct EventPage {
     pub next: After,
     /// True if more events follow at once. The page can be empty nevertheless.
     pub has_more: bool,
+    /// The position of the log up to which a page that goes forwards has looked. A program that joins pages with
+    /// other events compares it with [`Events::position`](crate::events::Events::position). Show it to nobody,
+    /// because it counts the events of all organizations.
+    pub looked_at: u64,
 }

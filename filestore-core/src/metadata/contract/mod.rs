@@ -41,6 +41,7 @@ pub(crate) mod holdings;
 pub(crate) mod intents;
 pub(crate) mod signing;
 pub(crate) mod erasures;
+pub(crate) mod events;
 pub(crate) mod inspection;
 pub(crate) mod upkeep;
 pub(crate) mod damage;
@@ -231,6 +232,19 @@ macro_rules! contract_tests {
                 an_insert_that_began_before_an_erasure_is_refused,
                 what_an_erasure_has_deleted_or_hastened_is_not_restored,
             }
+            events {
+                every_transition_tells_what_the_rules_say,
+                every_call_tells_what_the_rules_say,
+                an_erasure_tells_nothing_about_its_files,
+                an_edit_and_a_return_are_told_with_what_they_changed,
+                a_refused_change_tells_nothing,
+                bindings_keys_and_checks_are_told,
+                parts_of_the_log_are_read_both_ways,
+                old_events_are_forgotten_except_the_newest,
+                a_log_that_was_off_tells_its_gap,
+                a_waiting_reader_hears_of_the_next_event,
+                a_reader_beside_many_writers_misses_nothing,
+            }
             inspection {
                 a_walk_meets_every_record_once,
                 orphans_are_what_nothing_refers_to,
@@ -259,6 +273,11 @@ macro_rules! contract_tests {
             a_page_of_sub_systems_is_full_beside_damaged_ones,
             an_organization_that_cannot_be_read_is_named,
         }
+        mod damaged_events {
+            $crate::metadata::contract::contract_tests! { @one $attribute $make:
+                events a_damaged_event_keeps_its_place
+            }
+        }
     };
     (@damaged $attribute:tt $make:path: $($name:ident,)*) => {
         mod damage { $(
@@ -269,6 +288,14 @@ macro_rules! contract_tests {
                 $crate::metadata::contract::damage::$name(&engine, &guard).await;
             }
         )* }
+    };
+    (@one $attribute:tt $make:path: $group:ident $name:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #$attribute
+        async fn $name() {
+            let (engine, guard) = $make();
+            $crate::metadata::contract::$group::$name(&engine, &guard).await;
+        }
     };
     (@list $attribute:tt $make:path: $($group:ident { $($name:ident,)* })*) => {
         $(mod $group { $(

@@ -21,12 +21,14 @@ mod leases;
 mod backlog;
 mod holds;
 mod erasures;
+mod event_log;
 mod upkeep;
 
 pub use backlog::Backlog;
 pub use bindings::Bindings;
 pub use dropped::Dropped;
 pub use erasures::Erasures;
+pub use event_log::EventLog;
 pub use files::Files;
 pub use holdings::Holdings;
 pub use holds::Holds;

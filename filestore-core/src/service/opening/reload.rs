@@ -86,6 +86,7 @@ impl Inner {
             "limits.open_files",
             &mut waiting,
         );
+        keep(&mut config.events.enabled, &now.events.enabled, "events.enabled", &mut waiting);
         keep(&mut config.variants, &now.variants, "variants", &mut waiting);
         waiting
     }

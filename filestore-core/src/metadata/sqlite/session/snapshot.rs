@@ -56,8 +56,11 @@ const OF_ORGANIZATION: &str = concat!(
     " FROM files WHERE organization_id = ?1 AND purge_status IS NULL ORDER BY file_id"
 );
 
-/// Removes the pending work of a process that has ended, and the facts about its directory.
-const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM resumable_uploads;
+/// Removes the pending work of a process that has ended, and the facts about its directory. The log of events begins
+/// again, with a new key: readers that know later events than the snapshot must not miss what is told under the same
+/// positions.
+const FORGET_WORK: &str = "DELETE FROM events; UPDATE event_log SET is_on = 0, off_since = NULL, id_key = NULL;
+     DELETE FROM holds; DELETE FROM resumable_uploads;
      DELETE FROM settings WHERE name = 'directory_marked'; DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
 
 /// Removes the work that only the original store can do at its providers, and its facts about other places.
