@@ -47,11 +47,11 @@ open_word! {
         KeyChanged = "key.changed",
         /// An API key was revoked. `data` has `key_id`.
         KeyRevoked = "key.revoked",
-        /// A check of the store ended. `data` has `files`, `ok` (nothing was found).
+        /// A check of the store ended. `data` has `reason` (`asked` or `scrub`), `files`, `ok` (nothing was found).
         FsckEnded = "fsck.ended",
         /// A backup ended. `data` has `reason` (destination), `ok`.
         BackupEnded = "backup.ended",
-        /// A migration between providers ended. `data` has `from`, `to`, `files`, `ok`.
+        /// A migration of an organization ended. `data` has `to`, `files`, `ok` (no file is left).
         MigrationEnded = "migration.ended",
         /// Events were switched off for a time. `data` has `off_since`.
         LogGap = "log.gap",
