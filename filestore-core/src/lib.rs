@@ -194,7 +194,9 @@ pub mod admin {
         Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
         FsckRunning, FsckStart, FsckStatus, FsckSummary,
     };
-    pub use crate::domain::report::load::{Load, QueueLoad, ResumableLoad, VariantLoad};
+    pub use crate::domain::report::load::{
+        EventLogLoad, Load, QueueLoad, ResumableLoad, VariantLoad,
+    };
     pub use crate::domain::report::overview::{
         Advice, DiskSpace, Overview, ProviderStatus, Unfinished,
     };

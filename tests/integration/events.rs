@@ -185,6 +185,22 @@ async fn a_key_sees_the_files_of_its_organizations_and_an_administrator_all() {
 }
 
 #[tokio::test]
+async fn a_store_without_events_says_so_and_later_tells_of_the_gap() {
+    let server = TestServer::start_with(|config| config.store.events.enabled = false).await;
+    server.upload("untold").ok().await;
+    page(&server, "").await.problem(409, "events_off");
+    let call = server.get("/api/v1/events").header("accept", "text/event-stream");
+    call.send().await.problem(409, "events_off");
+
+    let server = server.restart_with(|config| config.store.events.enabled = true).await;
+    let told = server.upload("told").ok().await.file_id;
+    let (events, _) = read(&server, "").await;
+    assert_eq!(types(&events), ["log.gap", "file.uploaded"]);
+    assert!(events[0]["data"]["off_since"].is_string());
+    assert_eq!(events[1]["data"]["file_id"], told);
+}
+
+#[tokio::test]
 async fn a_page_without_events_waits_for_the_first() {
     let server = TestServer::start().await;
     server.upload("before").ok().await;

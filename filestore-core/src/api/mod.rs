@@ -36,9 +36,9 @@ pub use admin::{
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
     ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
     PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
-    StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore, StatusUnfinished,
-    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
-    VerifyBackup, WorkFailure,
+    StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore,
+    StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]

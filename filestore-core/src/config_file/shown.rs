@@ -140,6 +140,7 @@ impl From<EventsConfig> for EventsTable {
             enabled: Some(events.enabled),
             keep_days: Some(days(events.keep)),
             keep_max: Some(events.keep_max),
+            ..Self::default()
         }
     }
 }

@@ -78,7 +78,6 @@ tables! {
         ..audit_log,
         ..cors,
         ..rate_limits,
-        ..events,
     }
     /// The table `[postgres]`.
     PostgresTable "[postgres]" {
@@ -123,6 +122,7 @@ tables! {
         enabled: bool,
         keep_days: u32,
         keep_max: u64,
+        ..max_streams,
     }
     /// The table `[webhooks]`.
     WebhooksTable "[webhooks]" {

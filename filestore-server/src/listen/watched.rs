@@ -131,7 +131,7 @@ impl AsyncWrite for WatchedSocket {
 pub struct BriefDrain;
 
 /// A mark in the extensions of a reply that goes on for as long as its client wants. A client that closes its writing
-/// side has left such a reply.
+/// side has left such a reply, and a stop waits for no client that does not take it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endless;
 
@@ -182,10 +182,8 @@ where
         let this = self.project();
         let mut response = ready!(this.future.poll(cx))?;
         let running = this.running.take().expect("not polled after its end");
-        // An endless reply counts as awaited to its end, so that a client that is gone is noticed.
-        if response.extensions_mut().remove::<Endless>().is_none() {
-            running.0.answered();
-        }
+        running.0.answered();
+        running.0.set_endless(response.extensions_mut().remove::<Endless>().is_some());
         running.0.set_brief_drain(response.extensions_mut().remove::<BriefDrain>().is_some());
 
         // The rest of the body will not be read: the connection ends with this reply (RFC 9112

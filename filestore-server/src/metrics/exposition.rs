@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use filestore_core::admin::{
-    BreakerState, DiskSpace, FsckSummary, LastBackup, Load, ProviderStatus, PurgeReport,
-    ResumableLoad, VariantLoad, Waiting,
+    BreakerState, DiskSpace, EventLogLoad, FsckSummary, LastBackup, Load, ProviderStatus,
+    PurgeReport, ResumableLoad, VariantLoad, Waiting,
 };
 use filestore_core::webhooks::{Webhook, WebhookCounts};
 use filestore_core::{Timestamp, Usage};
@@ -122,6 +122,9 @@ pub(super) fn store(text: &mut Text, load: &Load) {
     );
 
     resumable(text, &load.resumable);
+    if let Some(events) = &load.events {
+        event_log(text, events, load.at);
+    }
 
     text.gauge(
         "filestore_database_writes_waiting",
@@ -178,6 +181,16 @@ fn resumable(text: &mut Text, load: &ResumableLoad) {
     for (end, count) in ends {
         ended.sample(&[("end", end)], count);
     }
+}
+
+fn event_log(text: &mut Text, log: &EventLogLoad, now: Timestamp) {
+    text.gauge("filestore_events_kept", "Events that the log keeps, about.", log.kept);
+    let age = log.oldest_at.map_or(0.0, |oldest| (seconds(now) - seconds(oldest)).max(0.0));
+    text.gauge(
+        "filestore_events_oldest_seconds",
+        "Age of the oldest event. 0 if there is none.",
+        age,
+    );
 }
 
 fn disk_space(text: &mut Text, disk: &DiskSpace) {

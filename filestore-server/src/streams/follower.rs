@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::events::{After, EventFilter};
+use filestore_core::events::{After, EventFilter, EventKind};
 use filestore_core::{Error, ErrorKind, FileStore, Result, Scope};
 use tokio::time::sleep;
 
@@ -43,21 +43,21 @@ async fn go_on(
     place: &mut Option<After>,
 ) -> Result<std::convert::Infallible> {
     let all = EventFilter::new();
-    let mut after = match *place {
-        Some(after) => after,
-        None => {
-            let end = store.events(&Scope::All).page(&all, After::End, 1).await?.next;
-            newest.begin(end);
-            end
-        }
-    };
+    let log = store.events(&Scope::All);
     loop {
-        *place = Some(after);
-        let page = store.events(&Scope::All).wait(&all, after, PAGE, WAIT).await?;
-        after = page.next;
-        if !page.events.is_empty() {
-            newest.add(page.events);
-            *place = Some(after);
+        let Some(after) = *place else {
+            let end = log.page(&all, After::End, 1).await?;
+            newest.begin(end.looked_at);
+            *place = Some(end.next);
+            continue;
+        };
+        let page = log.wait(&all, after, PAGE, WAIT).await?;
+        *place = Some(page.next);
+        if page.events.iter().any(|event| event.kind == EventKind::OrganizationErased) {
+            // Readers go back to the log, which no longer tells of the organization's files.
+            newest.begin(page.looked_at);
+        } else if !page.events.is_empty() {
+            newest.add(page.events.into_iter().map(|event| (log.position(&event), event)));
             sleep(BETWEEN_ANNOUNCEMENTS).await;
         }
     }

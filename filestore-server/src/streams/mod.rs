@@ -37,7 +37,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 pub(crate) use block::{BEGIN, KEEP_ALIVE, of_event, of_place};
-pub(crate) use newest::Newest;
+pub(crate) use newest::{Newest, Told};
 
 use crate::admission::limiter::Client;
 use crate::http::forwarded::subscriber;

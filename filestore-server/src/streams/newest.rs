@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filestore_core::events::{After, Event};
+use filestore_core::events::Event;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
@@ -16,6 +16,8 @@ const MOST: usize = 4096;
 /// An event, and its block in a stream.
 #[derive(Debug)]
 pub(crate) struct Told {
+    /// The position in the log.
+    pub(crate) position: u64,
     /// The event.
     pub(crate) event: Event,
     /// The block.
@@ -32,8 +34,8 @@ pub(crate) struct Newest {
 /// A gapless part of the log.
 #[derive(Debug)]
 struct Kept {
-    /// The place before the oldest event here.
-    origin: After,
+    /// The position up to which the log was before the oldest event here.
+    origin: u64,
     /// The number of the oldest event here. Numbers count the events since the follower began.
     first: u64,
     events: VecDeque<Arc<Told>>,
@@ -45,15 +47,12 @@ impl Newest {
         self.changes.subscribe()
     }
 
-    /// Returns the number of the event behind `place`. `None` if the place is not among the newest.
-    pub(crate) fn behind(&self, place: After) -> Option<u64> {
+    /// Returns the number of the first event behind a position of the log. `None` if events in between are not kept.
+    pub(crate) fn behind(&self, position: u64) -> Option<u64> {
         let kept = self.kept.read();
-        let kept = kept.as_ref()?;
-        if kept.origin == place {
-            return Some(kept.first);
-        }
-        let at = kept.events.iter().rposition(|told| After::Event(told.event.id) == place)?;
-        Some(kept.first + at as u64 + 1)
+        let kept = kept.as_ref().filter(|kept| kept.origin <= position)?;
+        let seen = kept.events.partition_point(|told| told.position <= position);
+        Some(kept.first + seen as u64)
     }
 
     /// Returns up to `most` events from this number on. `None` if the number is no longer kept.
@@ -64,8 +63,8 @@ impl Newest {
         Some(kept.events.iter().skip(skipped).take(most).cloned().collect())
     }
 
-    /// Begins anew at a place of the log. Earlier numbers are not valid any more.
-    pub(super) fn begin(&self, origin: After) {
+    /// Begins anew at a position of the log. Earlier numbers are not valid any more.
+    pub(super) fn begin(&self, origin: u64) {
         let mut kept = self.kept.write();
         let first = kept.as_ref().map_or(0, |old| old.first + old.events.len() as u64 + 1);
         *kept = Some(Kept { origin, first, events: VecDeque::new() });
@@ -73,11 +72,13 @@ impl Newest {
         self.changes.send_replace(());
     }
 
-    /// Adds events at the end, and wakes the readers.
-    pub(super) fn add(&self, events: Vec<Event>) {
+    /// Adds events at the end, each with its position, and wakes the readers.
+    pub(super) fn add(&self, events: impl IntoIterator<Item = (u64, Event)>) {
         let told: Vec<_> = events
             .into_iter()
-            .map(|event| Arc::new(Told { block: block::of_event(&event), event }))
+            .map(|(position, event)| {
+                Arc::new(Told { position, block: block::of_event(&event), event })
+            })
             .collect();
         if let Some(kept) = &mut *self.kept.write() {
             told.into_iter().for_each(|told| kept.push(told));
@@ -92,7 +93,7 @@ impl Kept {
         if self.events.len() > MOST
             && let Some(oldest) = self.events.pop_front()
         {
-            self.origin = After::Event(oldest.event.id);
+            self.origin = oldest.position;
             self.first += 1;
         }
     }

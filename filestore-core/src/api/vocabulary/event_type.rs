@@ -51,11 +51,11 @@ open_word! {
         WebhookDisabled = "webhook.disabled",
         /// A webhook gets events again. `data` has `webhook_id`.
         WebhookEnabled = "webhook.enabled",
-        /// A check of the store ended. `data` has `files`, `ok` (nothing was found).
+        /// A check of the store ended. `data` has `reason` (`asked` or `scrub`), `files`, `ok` (nothing was found).
         FsckEnded = "fsck.ended",
         /// A backup ended. `data` has `reason` (destination), `ok`.
         BackupEnded = "backup.ended",
-        /// A migration between providers ended. `data` has `from`, `to`, `files`, `ok`.
+        /// A migration of an organization ended. `data` has `to`, `files`, `ok` (no file is left).
         MigrationEnded = "migration.ended",
         /// Events were switched off for a time. `data` has `off_since`.
         LogGap = "log.gap",

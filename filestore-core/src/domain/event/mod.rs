@@ -6,9 +6,9 @@
 mod id;
 mod kind;
 mod naming;
+mod words;
 #[cfg(any(test, feature = "internals"))]
 pub mod rules;
-mod words;
 
 pub use id::EventId;
 pub use kind::EventKind;
@@ -165,4 +165,8 @@ pub struct EventPage {
     pub next: After,
     /// True if more events follow at once. The page can be empty nevertheless.
     pub has_more: bool,
+    /// The position of the log up to which a page that goes forwards has looked. A program that joins pages with
+    /// other events compares it with [`Events::position`](crate::events::Events::position). Show it to nobody,
+    /// because it counts the events of all organizations.
+    pub looked_at: u64,
 }

@@ -23,7 +23,8 @@ use crate::domain::event::{
     After, Event, EventDetails, EventFilter, EventKind, EventPage, NewEvent,
 };
 use crate::domain::id::OrganizationId;
-use crate::metadata::LogOrder;
+use crate::domain::report::load::EventLogLoad;
+use crate::metadata::{LogOrder, LogRange};
 
 /// The maximum number of events on a page.
 const MOST: usize = 1000;
@@ -156,6 +157,12 @@ impl<'a> Events<'a> {
         })
     }
 
+    /// Returns the position of an event in the log, for programs that join pages with other events. Show it to
+    /// nobody, because it counts the events of all organizations.
+    pub fn position(self, event: &Event) -> u64 {
+        self.store.inner.naming.position(&event.id)
+    }
+
     async fn part(
         self,
         filter: &EventFilter,
@@ -205,6 +212,19 @@ impl Follower {
 }
 
 impl Inner {
+    /// Returns what the log keeps. Reads one row.
+    pub(crate) async fn event_log(&self) -> Result<EventLogLoad> {
+        let (from, order) = (Some(0), LogOrder::Forward);
+        let range = LogRange { from, order, organizations: None, limit: 1 };
+        let log = self.metadata.read_events(&range).await?;
+        let ends = log.newest.zip(log.oldest);
+        Ok(EventLogLoad {
+            is_on: log.is_on,
+            kept: ends.map_or(0, |((newest, _), oldest)| newest.saturating_sub(oldest) + 1),
+            oldest_at: log.rows.first().map(|row| row.at),
+        })
+    }
+
     /// Writes an event of the end of a run. A failure is only a warning, because the run is done.
     pub(crate) async fn note_event(
         &self,

@@ -48,8 +48,10 @@ pub(super) async fn part(
             if !has_more {
                 reading.reach_end(&log);
             }
+            let looked_at = reading.looked_at(has_more, log.settled);
             let Reading { next, events, .. } = reading;
-            return Ok(Part { page: EventPage { events, next, has_more }, settled: log.settled });
+            let page = EventPage { events, next, has_more, looked_at };
+            return Ok(Part { page, settled: log.settled });
         }
     }
 }
@@ -138,6 +140,14 @@ impl Reading<'_> {
             details: body.details.clone(),
         };
         self.filter.passes(&event).then_some(event)
+    }
+
+    /// Returns the position up to which the page has looked. At the end of the log, that is all there is to see.
+    fn looked_at(&self, has_more: bool, settled: u64) -> u64 {
+        match &self.next {
+            After::Event(id) if has_more => self.naming().position(id),
+            _ => settled,
+        }
     }
 
     /// Moves the cursor to the newest event of the log, so that it does not fall out of the log while a filter

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filestore_core::Result;
-use filestore_core::events::{After, Event, EventFilter};
+use filestore_core::events::{After, EventFilter};
 use futures_util::stream;
 use http::{HeaderMap, Method};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ use crate::admission::limiter::Client;
 use crate::reply::{self, Failure};
 use crate::request::call::{Call, Proof};
 use crate::request::log_sight::LogSight;
-use crate::streams::{BEGIN, KEEP_ALIVE, Newest, Seat, of_event, of_place};
+use crate::streams::{BEGIN, KEEP_ALIVE, Newest, Seat, Told, of_event, of_place};
 
 /// The header with which a client continues a stream.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -63,7 +63,7 @@ pub(super) async fn open(
     let seat = call.app.streams.enter(&call.app.store, client_of(&call), still_entitled)?;
     let newest = Arc::clone(seat.newest());
     let mut cursor = Cursor::new(call, filter, after, newest);
-    cursor.read_log(after).await?;
+    cursor.read_log().await?;
     Ok(reply::event_stream(blocks(Reading { end: seat.end(), cursor, _seat: seat })))
 }
 
@@ -114,9 +114,13 @@ struct Cursor {
     newest: Arc<Newest>,
     changes: watch::Receiver<()>,
     place: Place,
-    /// The last event that was looked at.
-    last: After,
-    /// The number of events since the client last learned the place.
+    /// The position in the log up to which the reader has looked.
+    seen: u64,
+    /// The place to read on in the log.
+    next: After,
+    /// The newest place that the client may learn. It does not tell how much other organizations do.
+    known: After,
+    /// The number of events that the client may see, and does not want, since it last learned a place.
     passed: usize,
     ready: VecDeque<Bytes>,
     sent_at: Instant,
@@ -153,7 +157,9 @@ impl Cursor {
             newest,
             changes,
             place: Place::Log,
-            last: after,
+            seen: 0,
+            next: after,
+            known: after,
             passed: 0,
             ready: VecDeque::from([BEGIN]),
             sent_at: now,
@@ -188,13 +194,13 @@ impl Cursor {
     /// Looks for events, among the newest or in the log.
     async fn look(&mut self) -> Result<Looked> {
         if !matches!(self.place, Place::Newest(_))
-            && let Some(number) = self.newest.behind(self.last)
+            && let Some(number) = self.newest.behind(self.seen)
         {
             self.place = Place::Newest(number);
         }
         match self.place {
             Place::Newest(number) => Ok(self.take_newest(number)),
-            Place::Log => self.read_log(self.last).await.map(|()| Looked::More),
+            Place::Log => self.read_log().await.map(|()| Looked::More),
             Place::EndOfLog => Ok(Looked::Nothing),
         }
     }
@@ -205,49 +211,54 @@ impl Cursor {
             self.place = Place::Log;
             return Looked::More;
         };
-        for told in &told {
-            self.last = After::Event(told.event.id);
-            if self.sees(&told.event) {
-                self.ready.push_back(told.block.clone());
-                self.passed = 0;
-            } else {
-                self.pass_over(1);
-            }
+        // The log can have shown some of them already.
+        for told in told.iter().filter(|told| told.position > self.seen) {
+            self.look_at(told);
         }
+        self.seen = told.last().map_or(self.seen, |last| last.position.max(self.seen));
         self.place = Place::Newest(number + told.len() as u64);
         if told.is_empty() { Looked::Nothing } else { Looked::More }
     }
 
+    /// Sends one of the newest events, or passes over it.
+    fn look_at(&mut self, told: &Told) {
+        self.next = After::Event(told.event.id);
+        if !LogSight::shows(&self.call.caller.scope, &told.event) {
+            return;
+        }
+        self.known = self.next;
+        if self.filter.passes(&told.event) {
+            self.ready.push_back(told.block.clone());
+            self.passed = 0;
+        } else {
+            self.passed += 1;
+            if self.passed >= PASSED_OVER {
+                self.tell_place();
+            }
+        }
+    }
+
     /// Reads a page of the log. A few readers do this at a time.
-    async fn read_log(&mut self, after: After) -> Result<()> {
+    async fn read_log(&mut self) -> Result<()> {
         let turn = self.call.app.streams.turn().await;
         let events = self.call.store().events(&self.call.caller.scope);
-        let page = events.page(&self.filter, after, PAGE).await?;
+        let page = events.page(&self.filter, self.next, PAGE).await?;
         drop(turn);
 
         self.ready.extend(page.events.iter().map(of_event));
-        let shown = page.events.last().map_or(self.last, |event| After::Event(event.id));
+        let shown = page.events.last().map_or(self.known, |event| After::Event(event.id));
+        (self.seen, self.next, self.known) = (page.looked_at, page.next, page.next);
         if page.next != shown {
-            // Others may be between the last event and the place.
-            self.last = page.next;
-            self.pass_over(PASSED_OVER);
+            self.tell_place();
         }
-        self.last = page.next;
         self.place = if page.has_more { Place::Log } else { Place::EndOfLog };
         Ok(())
     }
 
-    /// Counts events that the client does not see. After many of them, it learns the place.
-    fn pass_over(&mut self, events: usize) {
-        self.passed += events;
-        if self.passed >= PASSED_OVER {
-            self.tell_place();
-        }
-    }
-
+    /// Tells the client a place behind its last event.
     fn tell_place(&mut self) {
         self.passed = 0;
-        if let After::Event(id) = self.last {
+        if let After::Event(id) = self.known {
             self.ready.push_back(of_place(id));
         }
     }
@@ -257,7 +268,7 @@ impl Cursor {
         tokio::select! {
             // The sender lives as long as `newest`.
             _ = self.changes.changed() => {
-                if self.place == Place::EndOfLog && self.newest.behind(self.last).is_none() {
+                if self.place == Place::EndOfLog && self.newest.behind(self.seen).is_none() {
                     self.place = Place::Log;
                 }
             }
@@ -268,11 +279,6 @@ impl Cursor {
                 self.ready.push_back(KEEP_ALIVE);
             }
         }
-    }
-
-    /// Returns true if the client can see one of the newest events, and wants it.
-    fn sees(&self, event: &Event) -> bool {
-        self.filter.passes(event) && LogSight::shows(&self.call.caller.scope, event)
     }
 }
 
@@ -286,7 +292,74 @@ fn fraction() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use filestore_core::{FileStore, NewUpload};
+    use futures_util::StreamExt as _;
+
     use super::*;
+    use crate::audit::Audit;
+    use crate::config::ServiceOptions;
+    use crate::http::base::Base;
+    use crate::listen::Peer;
+    use crate::reply::RequestId;
+    use crate::request::call::Caller;
+    use crate::state::App;
+
+    /// A request for events on the admin socket.
+    fn call(store: &FileStore) -> Arc<Call> {
+        let options = ServiceOptions::default();
+        let app = App::new(store.clone(), options, Base::default(), Audit::default());
+        Arc::new(Call {
+            app: Arc::new(app),
+            id: RequestId::fresh(),
+            route: None,
+            caller: Caller::anyone(),
+            signed: None,
+            peer: Some(Peer::Unix),
+            client: None,
+            takes_files: false,
+            method: Method::GET,
+            headers: HeaderMap::new(),
+            query: String::new(),
+            notes: None,
+            era: store.uploads().era(),
+        })
+    }
+
+    /// Opens a stream, and returns its blocks as text.
+    async fn opened(call: &Arc<Call>) -> impl futures_util::Stream<Item = String> + use<> {
+        let newest = Arc::default();
+        let filter = EventFilter::new();
+        let mut cursor = Cursor::new(Arc::clone(call), filter, After::Start, newest);
+        cursor.read_log().await.unwrap();
+        stream::unfold(cursor, |mut cursor| async move {
+            let block = cursor.next().await?;
+            Some((String::from_utf8(block.to_vec()).unwrap(), cursor))
+        })
+    }
+
+    #[tokio::test]
+    async fn a_silent_stream_says_that_it_lives_until_its_end_after_about_an_hour() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let upload = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap());
+        store.upload(upload, &b"bytes"[..]).await.unwrap();
+        let call = call(&store);
+        let mut blocks = pin!(opened(&call).await);
+        assert_eq!(blocks.next().await.unwrap(), "retry: 2000\n\n");
+        assert!(blocks.next().await.unwrap().contains("\nevent: file.uploaded\ndata: {"));
+
+        tokio::time::pause();
+        let began = Instant::now();
+        let mut comments = 0;
+        while let Some(block) = blocks.next().await {
+            assert_eq!(block, ":\n\n");
+            comments += 1;
+            assert!(began.elapsed() >= SILENCE * comments);
+        }
+        assert!(began.elapsed() + SILENCE > LIFE && comments >= 54 * 4 - 1, "{comments}");
+    }
 
     #[test]
     fn a_client_continues_after_its_last_event() {
