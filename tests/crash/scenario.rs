@@ -11,12 +11,15 @@ use filestore_core::admin::{MigrateOptions, NoProgress};
 use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::internals::tasks::step::Step;
 use filestore_core::uploads::{Append, BodyCheck, GivenName, NewResumable, ResumableUpload};
+use filestore_core::webhooks::NewWebhook;
 use filestore_core::{
     Error, ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber, Replacement,
-    Result, Scope, StoreConfig,
+    Result, Scope, StoreConfig, Workers,
 };
 use filestore_server::Config;
 use futures_util::stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::backups;
 use crate::child::{ATTIC, configuration};
@@ -52,11 +55,13 @@ pub(crate) enum Scenario {
     Erase,
     /// Uploads beyond the number of events that are kept.
     Forget,
+    /// Events that are sent to an endpoint, until it wants no more.
+    Tell,
 }
 
 impl Scenario {
     /// All but the one that the others begin with.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Fresh,
         Self::Start,
         Self::Upload,
@@ -71,6 +76,7 @@ impl Scenario {
         Self::Resume,
         Self::Erase,
         Self::Forget,
+        Self::Tell,
     ];
 
     /// Returns the name, as on the command line.
@@ -163,6 +169,7 @@ impl Life {
             Scenario::Resume => self.resume().await,
             Scenario::Erase => self.erase().await,
             Scenario::Forget => self.forget().await,
+            Scenario::Tell => self.tell().await,
         }
     }
 
@@ -316,6 +323,24 @@ impl Life {
         Ok(())
     }
 
+    /// The endpoint is in this process. It accepts two events, and answers 410 from then on.
+    async fn tell(&self) -> Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let endpoint = tokio::spawn(accept(listener, 2));
+        let (webhook, _) = self.store.webhooks().create(NewWebhook::new(url.parse()?)).await?;
+
+        for name in ["one", "two", "three"] {
+            self.upload("acme", name, Kept::Ready).await?;
+        }
+        let workers = Workers::start(&self.store);
+        self.store.webhooks().enable(webhook.id, None).await?;
+        come_to(Step::EndpointDisabled, LONGEST_PAUSE).await;
+        workers.stop(LONGEST_PAUSE).await;
+        endpoint.abort();
+        self.store.webhooks().delete(webhook.id).await
+    }
+
     /// Receives the content of a tag in three pieces, with a piece between that has a wrong checksum. The commit
     /// after the last piece is refused for now, so the last byte comes again, and its first copy is cut off.
     async fn receive(&self, new: NewResumable, tag: Tag) -> Result<FileId> {
@@ -442,4 +467,19 @@ fn organization(number: i64) -> OrganizationNumber {
 pub(crate) enum Kept {
     Ready,
     Temp,
+}
+
+/// Answers the first requests with 204, and all others with 410.
+async fn accept(listener: TcpListener, wanted: usize) {
+    let mut accepted = 0;
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut request = Vec::new();
+        // The body of an event ends with two braces, and no head does.
+        while !request.ends_with(b"}}") && stream.read_buf(&mut request).await.unwrap_or(0) > 0 {}
+        let status = if accepted < wanted { "204 No Content" } else { "410 Gone" };
+        let reply = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        if stream.write_all(reply.as_bytes()).await.is_ok() {
+            accepted += 1;
+        }
+    }
 }

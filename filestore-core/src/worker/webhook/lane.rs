@@ -36,6 +36,7 @@ use crate::metadata::{
     ClaimedLane, FailureRow, LaneSave, MOST_FAILURES, Retried, RetriedFailure, WebhookRow,
 };
 use crate::service::webhooks::{Delivery, body_of};
+use crate::tasks::step::{Step, reached};
 
 /// The wait of a reader for new events. Afterwards it asks again.
 const READ_WAIT: Duration = Duration::from_secs(30);
@@ -199,7 +200,7 @@ impl Lane {
                     After::Event(id) => Some(id),
                     After::Start | After::End => None,
                 };
-                if self.window.pass(place) {
+                if self.window.settle() || self.window.pass(place) {
                     self.save_place_at.get_or_insert_with(|| Instant::now() + SAVE_PLACE);
                 }
             }
@@ -314,6 +315,7 @@ impl Lane {
     }
 
     fn note(&mut self, attempt: Attempt, answer: Answer) {
+        reached(Step::DeliveryAnswered);
         let now = self.now();
         let config = self.config();
         let disable = self.health.note(answer, now, config.disable_after, fastrand::f64());
@@ -384,11 +386,12 @@ impl Lane {
         if self.window.is_idle() && self.rows == 0 && self.sending.is_empty() {
             self.health.note_idle();
         }
+        self.window.settle();
         let save = LaneSave {
             id: self.row.id,
             owner: self.shared.owner.clone(),
             now: self.now(),
-            place: self.window.settle(),
+            place: self.window.place(),
             ahead: self.window.ahead(),
             health: self.health.stored,
             failed: self.unsaved.failed.clone(),
@@ -414,12 +417,14 @@ impl Lane {
     }
 
     fn note_saved(&mut self, freed: Vec<FileId>, next_due: Option<Timestamp>) {
+        reached(Step::DeliverySaved);
         for file in freed {
             self.window.free(file);
         }
         if let Some(reason) = self.unsaved.disable {
             let webhook = self.row.id;
             tracing::warn!(%webhook, %reason, "a webhook was disabled");
+            reached(Step::EndpointDisabled);
         }
         self.unsaved = Unsaved::default();
         self.next_due = next_due;
