@@ -329,8 +329,9 @@ mod tests {
         "under_way",
     ];
 
-    /// Columns that say what a process does that has ended.
-    const OF_A_PROCESS: [(&str, &str); 1] = [("blob_gc", "owner")];
+    /// Columns that say what a process does that has ended, or that name a place in the log that is not copied.
+    const OF_A_PROCESS: [(&str, &str); 3] =
+        [("blob_gc", "owner"), ("webhook_lanes", "owner"), ("webhook_lanes", "place")];
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "needs PostgreSQL: tests/services/postgres/run"]

@@ -290,7 +290,7 @@ impl Webhooks for PostgresMetadata {
         let args = (id.to_string(), now.as_millis(), row::limit(limit));
         self.engine
             .read("looking for due deliveries", &args, |sql, (id, now, limit)| {
-                Box::pin(sql.collect(DUE, &[id, now, limit], failure))
+                Box::pin(async move { sql.collect(DUE, &[id, now, limit], failure).await })
             })
             .await
     }
@@ -305,7 +305,9 @@ impl Webhooks for PostgresMetadata {
         let args = (id.to_string(), after, state.map(FailureState::as_str), row::limit(limit));
         self.engine
             .read("listing failed deliveries", &args, |sql, (id, after, state, limit)| {
-                Box::pin(sql.collect(FAILURES, &[id, after, state, limit], failure))
+                Box::pin(async move {
+                    sql.collect(FAILURES, &[id, after, state, limit], failure).await
+                })
             })
             .await
     }
