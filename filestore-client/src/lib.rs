@@ -42,6 +42,8 @@ mod sheet;
 mod list;
 mod many;
 mod overview;
+mod events;
+mod webhooks;
 mod sign;
 mod bindings;
 mod providers;
@@ -55,8 +57,9 @@ mod error;
 
 pub use filestore_core::api;
 pub use filestore_core::api::{
-    Disposition, DryRun, ErrorCode, FileId, FileRecord, Fit, InvalidId, ListQuery, OrganizationId,
-    OrganizationNumber, PageQuery, PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
+    Disposition, DryRun, ErrorCode, Event, EventData, EventOrder, EventPage, EventQuery, EventType,
+    FileId, FileRecord, Fit, InvalidId, ListQuery, OrganizationId, OrganizationNumber, PageQuery,
+    PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
 };
 
 pub use admin::Admin;
@@ -66,6 +69,7 @@ pub use client::builder::ClientBuilder;
 pub use download::{Download, Downloaded};
 pub use edit::Edit;
 pub use error::{Error, ErrorKind, Result, TlsProblem};
+pub use events::Events;
 pub use organization::{Organization, Place};
 pub use progress::{OnProgress, Progress};
 pub use providers::Providers;
@@ -78,6 +82,7 @@ pub use upload::change::Change;
 pub use upload::item::Item;
 pub use upload::resumable::Resumable;
 pub use variant::{Variant, VariantRequest};
+pub use webhooks::Webhooks;
 
 /// The README's example, compiled.
 #[cfg(doctest)]

@@ -46,6 +46,7 @@
 //! | hand out URLs that work without a key | [`Files::sign`], [`FileStore::signing`], [`signing`] |
 //! | choose the provider for an organization's files | [`FileStore::bindings`], [`bindings`] |
 //! | serve files over a network | [`FileStore::serving`], [`ServedFiles`] |
+//! | learn what happened to files | [`FileStore::events`], [`events`] |
 //! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
 //! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
 //! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |
@@ -193,7 +194,9 @@ pub mod admin {
         Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
         FsckRunning, FsckStart, FsckStatus, FsckSummary,
     };
-    pub use crate::domain::report::load::{Load, QueueLoad, ResumableLoad, VariantLoad};
+    pub use crate::domain::report::load::{
+        EventLogLoad, Load, QueueLoad, ResumableLoad, VariantLoad,
+    };
     pub use crate::domain::report::overview::{
         Advice, DiskSpace, Overview, ProviderStatus, Unfinished,
     };
@@ -233,12 +236,33 @@ pub mod config {
     pub use crate::domain::{
         config::{
             AnimationLimits, BackupDestination, BackupPlace, ConverterConfig, ConverterOutput,
-            MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, SyncConfig,
-            VariantConfig,
+            EventsConfig, MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig,
+            SigningConfig, SyncConfig, VariantConfig,
         },
         provider::{OptionValue, ProviderConfig},
     };
     pub use crate::storage::{ProviderRegistry, warn_of_others};
+}
+
+/// Events: what happened to the files, in order, without a gap.
+#[cfg(feature = "store")]
+pub mod events {
+    pub use crate::domain::event::{
+        After, Event, EventDetails, EventFilter, EventId, EventKind, EventPage,
+    };
+    pub use crate::service::Events;
+}
+
+/// Webhooks: URLs to which the store sends events, signed by Standard Webhooks.
+#[cfg(feature = "webhooks")]
+pub mod webhooks {
+    pub use crate::domain::id::WebhookId;
+    pub use crate::domain::webhook::{
+        DeliveryFault, Disabled, DisabledReason, FailurePage, FailureState, NewWebhook, PingReport,
+        Redeliver, Webhook, WebhookCounts, WebhookEdit, WebhookFailure, WebhookHealth,
+        WebhookSecret, WebhookUrl,
+    };
+    pub use crate::service::Webhooks;
 }
 
 /// API keys, for servers that you build on a store.

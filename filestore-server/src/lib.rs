@@ -57,6 +57,7 @@ pub mod multipart;
 mod resumable;
 mod route_table;
 mod admission;
+mod streams;
 mod config;
 mod metrics;
 mod audit;

@@ -24,6 +24,7 @@ const REFERENCE: &str = concat!(
     include_str!("../docs/reference/http/admin-work.md"),
     include_str!("../docs/reference/http/bindings.md"),
     include_str!("../docs/reference/http/explain.md"),
+    include_str!("../docs/reference/http/events.md"),
     include_str!("../docs/reference/http/files.md"),
     include_str!("../docs/reference/http/health.md"),
     include_str!("../docs/reference/http/listings.md"),

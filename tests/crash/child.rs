@@ -162,6 +162,7 @@ pub(crate) fn text_for(home: &Path, durability: &str) -> String {
          [lifetimes]\nblob_grace_secs = 0\npurge_grace_secs = 1\n\
          [sync]\nfirst_pause_secs = 1\n\
          [uploads]\nlifetime_secs = 3600\n\
+         [webhooks]\nallow_http = true\nallow = [\"127.0.0.1\"]\n\
          [[providers]]\ncode = \"attic\"\nname = \"The attic\"\nscheme = \"fs\"\n\
          [providers.options]\nroot = {attic:?}\n"
     )

@@ -11,12 +11,15 @@ use filestore_core::admin::{MigrateOptions, NoProgress};
 use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::internals::tasks::step::Step;
 use filestore_core::uploads::{Append, BodyCheck, GivenName, NewResumable, ResumableUpload};
+use filestore_core::webhooks::NewWebhook;
 use filestore_core::{
     Error, ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber, Replacement,
-    Result, Scope, StoreConfig,
+    Result, Scope, StoreConfig, Workers,
 };
 use filestore_server::Config;
 use futures_util::stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::backups;
 use crate::child::{ATTIC, configuration};
@@ -50,11 +53,15 @@ pub(crate) enum Scenario {
     Resume,
     /// Erasures of organizations, each with keys, an unfinished upload and files in every state.
     Erase,
+    /// Uploads beyond the number of events that are kept.
+    Forget,
+    /// Events that are sent to an endpoint, until it wants no more.
+    Tell,
 }
 
 impl Scenario {
     /// All but the one that the others begin with.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Fresh,
         Self::Start,
         Self::Upload,
@@ -68,6 +75,8 @@ impl Scenario {
         Self::Linger,
         Self::Resume,
         Self::Erase,
+        Self::Forget,
+        Self::Tell,
     ];
 
     /// Returns the name, as on the command line.
@@ -159,6 +168,8 @@ impl Life {
             Scenario::Linger => self.linger().await,
             Scenario::Resume => self.resume().await,
             Scenario::Erase => self.erase().await,
+            Scenario::Forget => self.forget().await,
+            Scenario::Tell => self.tell().await,
         }
     }
 
@@ -300,6 +311,36 @@ impl Life {
         Ok(())
     }
 
+    async fn forget(&self) -> Result<()> {
+        for name in ["one", "two", "three"] {
+            self.upload("acme", name, Kept::Ready).await?;
+        }
+        let mut config = (*self.store.config()).clone();
+        config.events.keep_max = 2;
+        self.store.reload(config).await?;
+        self.store.admin().upkeep().await?;
+        self.upload("acme", "four", Kept::Ready).await?;
+        Ok(())
+    }
+
+    /// The endpoint is in this process. It accepts two events, and answers 410 from then on.
+    async fn tell(&self) -> Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let endpoint = tokio::spawn(accept(listener, 2));
+        let (webhook, _) = self.store.webhooks().create(NewWebhook::new(url.parse()?)).await?;
+
+        for name in ["one", "two", "three"] {
+            self.upload("acme", name, Kept::Ready).await?;
+        }
+        let workers = Workers::start(&self.store);
+        self.store.webhooks().enable(webhook.id, None).await?;
+        come_to(Step::EndpointDisabled, LONGEST_PAUSE).await;
+        workers.stop(LONGEST_PAUSE).await;
+        endpoint.abort();
+        self.store.webhooks().delete(webhook.id).await
+    }
+
     /// Receives the content of a tag in three pieces, with a piece between that has a wrong checksum. The commit
     /// after the last piece is refused for now, so the last byte comes again, and its first copy is cut off.
     async fn receive(&self, new: NewResumable, tag: Tag) -> Result<FileId> {
@@ -428,4 +469,19 @@ fn organization(number: i64) -> OrganizationNumber {
 pub(crate) enum Kept {
     Ready,
     Temp,
+}
+
+/// Answers the first requests with 204, and all others with 410.
+async fn accept(listener: TcpListener, wanted: usize) {
+    let mut accepted = 0;
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut request = Vec::new();
+        // The body of an event ends with two braces, and no head does.
+        while !request.ends_with(b"}}") && stream.read_buf(&mut request).await.unwrap_or(0) > 0 {}
+        let status = if accepted < wanted { "204 No Content" } else { "410 Gone" };
+        let reply = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        if stream.write_all(reply.as_bytes()).await.is_ok() {
+            accepted += 1;
+        }
+    }
 }

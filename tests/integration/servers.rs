@@ -34,6 +34,36 @@ async fn what_one_server_has_answered_every_other_one_shows_at_once() {
     }
 }
 
+#[tokio::test]
+async fn a_stream_of_one_server_tells_what_happens_at_another_and_goes_on_there() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let mut stream = one.get("/api/v1/events").events().await;
+    let mut last = String::new();
+    for round in 0..3 {
+        let id = other.upload(format!("round {round}")).ok().await.file_id;
+        let event = stream.event().await;
+        assert_eq!(event["data"]["file_id"], id);
+        event["id"].as_str().expect("an id").clone_into(&mut last);
+    }
+    drop(stream);
+    let missed = one.upload("missed").ok().await.file_id;
+    let mut stream = other.get("/api/v1/events").header("last-event-id", &last).events().await;
+    assert_eq!(stream.event().await["data"]["file_id"], missed);
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_at_one_server_ends_its_streams_at_another() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let new = NewKey::new("k", Scope::All, [KeyScope::Read]);
+    let (key, secret) = one.store().keys().create(new).await.expect("a key");
+    let shown = format!("Bearer {}", secret.expose());
+    let stream = other.get("/api/v1/events").header("authorization", &shown).events().await;
+    one.store().keys().revoke(key.id).await.expect("a revocation");
+    stream.ends().await;
+}
+
 /// Shows a key to a server; returns the status of the answer.
 async fn status(server: &TestServer, secret: &str) -> u16 {
     let shown = format!("Bearer {secret}");

@@ -8,6 +8,7 @@
 //! | [`http`] | the HTTP client underneath |
 //! | [`form`] | multipart bodies byte by byte, so that the server meets what clients really send |
 //! | [`remote`] | a place at a provider, of one test alone |
+//! | [`events`] | streams of events, block by block |
 //! | [`neighbour`] | organizations that must not notice what happens to another |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
 //! | [`fixtures`] | files of every kind, made in code |
@@ -31,11 +32,13 @@ pub mod scene;
 pub mod s3;
 pub mod remote;
 pub mod neighbour;
+pub mod events;
 mod eventually;
 mod disk;
 
 pub use call::{Call, Reply};
 pub use disk::{directory_in_memory, files_under};
+pub use events::EventReader;
 pub use eventually::{HANG, eventually};
 pub use form::Form;
 pub use http::http_client;

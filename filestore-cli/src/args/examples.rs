@@ -112,6 +112,18 @@ Examples:
   filestore list --all --json | jq -r 'select(.file_size > 1000000) | .file_id'
   filestore list --purge-status SYSTEM_PURGE";
 
+pub(super) const EVENTS: &str = "\
+Without --after, the command shows the newest events, newest first. With --after or --all, it shows
+the oldest first. --follow waits for new events. After an event, continue with --after and its id.
+
+With --json, you get one event per line. With --quiet, you get the ids of the files.
+
+Examples:
+  filestore events
+  filestore events --org 42 --types file.ready,file.replaced --follow
+  filestore events --follow --types file.ready --quiet | xargs -n 1 ./resize.sh
+  filestore events --all --json | jq -r 'select(.type == \"file.deleted\") | .data.file_id'";
+
 pub(super) const THUMBNAIL: &str = "\
 A temporary file expires. A thumbnail stays, on the server's own disk.
 
@@ -223,6 +235,76 @@ Examples:
   filestore key create --org 42 --scope read --scope write --name 'the web shop'
   filestore key create --org 42 --scope read --expires-in 30d > shop.key
   FILESTORE_KEY_FILE=shop.key filestore list --org 42";
+
+pub(super) const WEBHOOK_CREATE: &str = "\
+The command prints the secret once. The receiver checks the signature of each delivery with it, by
+Standard Webhooks. By default, only https:// and public addresses are allowed. See [webhooks] in
+the configuration of the server. The server sends nothing before the first event: test the webhook
+with `webhook ping`.
+
+Examples:
+  filestore webhook create https://search.example.org/hook --types 'file.*' > hook.secret
+  filestore webhook create https://example.org/hook --org 42 --from start";
+
+pub(super) const WEBHOOK_LIST: &str = "\
+Examples:
+  filestore webhook list
+  filestore webhook list --json | jq '.[] | select(.state != \"ok\")'";
+
+pub(super) const WEBHOOK_SHOW: &str = "\
+Examples:
+  filestore webhook show 01JD8QZ4T6X3M2V9B7K5N1R0CE";
+
+pub(super) const WEBHOOK_EDIT: &str = "\
+The webhook keeps its secret, and its place among the events.
+
+Examples:
+  filestore webhook edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --url https://new.example.org/hook
+  filestore webhook edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --types file.ready,file.purged";
+
+pub(super) const WEBHOOK_ROTATE: &str = "\
+During the overlap, each delivery has two signatures. A receiver with either secret accepts it.
+
+Examples:
+  filestore webhook rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore webhook rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE --overlap 0";
+
+pub(super) const WEBHOOK_PING: &str = "\
+The event has the type webhook.ping. It is not in the log of events.
+
+Examples:
+  filestore webhook ping 01JD8QZ4T6X3M2V9B7K5N1R0CE";
+
+pub(super) const WEBHOOK_FAILURES: &str = "\
+An event in the state waiting is sent again at the time AT. A held event waits for an earlier event
+of its file. For a failed event, all attempts have failed: send it with `webhook redeliver`.
+
+Examples:
+  filestore webhook failures 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore webhook failures 01JD8QZ4T6X3M2V9B7K5N1R0CE --state failed --quiet";
+
+pub(super) const WEBHOOK_REDELIVER: &str = "\
+The events have the same ids as before. They can arrive out of order.
+
+Examples:
+  filestore webhook redeliver 01JD8QZ4T6X3M2V9B7K5N1R0CE --failed
+  filestore webhook redeliver 01JD8QZ4T6X3M2V9B7K5N1R0CE --event BwcHBwcHBwcAAAAAAAAwOQ
+  filestore webhook redeliver 01JD8QZ4T6X3M2V9B7K5N1R0CE --after start --until BwcHBwcHBwcAAAAAAAAwOQ";
+
+pub(super) const WEBHOOK_ENABLE: &str = "\
+Examples:
+  filestore webhook enable 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore webhook enable 01JD8QZ4T6X3M2V9B7K5N1R0CE --from end";
+
+pub(super) const WEBHOOK_DISABLE: &str = "\
+The webhook keeps its place among the events, and goes on from there after `webhook enable`.
+
+Examples:
+  filestore webhook disable 01JD8QZ4T6X3M2V9B7K5N1R0CE";
+
+pub(super) const WEBHOOK_DELETE: &str = "\
+Examples:
+  filestore webhook delete 01JD8QZ4T6X3M2V9B7K5N1R0CE";
 
 pub(super) const UPLOADS_LIST: &str = "\
 Lists uploads by tus or by a draft of the IETF, also from browsers, and large files that `upload`

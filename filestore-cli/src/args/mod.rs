@@ -9,6 +9,8 @@ mod rate;
 mod organization;
 mod environment;
 mod groups;
+mod events;
+mod webhooks;
 mod usage;
 mod examples;
 
@@ -25,6 +27,7 @@ pub(crate) use admin::{
     VariantsCommand,
 };
 pub(crate) use backup::{BackupCommand, RestoredKeysArgs, RestoredPart, SnapshotArgs};
+pub(crate) use events::EventsArgs;
 pub(crate) use files::{
     BatchArgs, DeleteArgs, DescriptionArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs,
     PageArgs, PlaceArgs, ReadyArgs, ReplaceArgs, RestoreArgs, SheetArgs, SignArgs, SignUploadArgs,
@@ -33,6 +36,7 @@ pub(crate) use files::{
 pub(crate) use metadata::{CopyArgs, MetadataCommand};
 use organization::organization_id;
 pub(crate) use usage::report_usage;
+pub(crate) use webhooks::{RedeliverArgs, WebhookCommand, WebhookEditArgs};
 
 /// Upload, download and manage files in a filestore server or data directory
 ///
@@ -116,6 +120,9 @@ pub(crate) enum Command {
     /// List files, newest first or by name
     #[command(after_help = examples::LIST)]
     List(ListArgs),
+    /// Show what happened to files, or follow it
+    #[command(after_help = examples::EVENTS)]
+    Events(EventsArgs),
     /// Keep a temporary file as a thumbnail
     #[command(after_help = examples::THUMBNAIL)]
     Thumbnail(IdArgs),
@@ -152,6 +159,9 @@ pub(crate) enum Command {
     /// Create, list, rotate and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Create, list and test webhooks, which send events to a URL
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
     /// Purge deleted files, and show or verify purge receipts
     #[command(subcommand)]
     Purge(PurgeCommand),

@@ -6,6 +6,7 @@ mod ids;
 mod file;
 mod binding;
 mod key;
+mod webhook;
 mod fsck;
 pub(crate) mod backup;
 mod metadata;
@@ -15,6 +16,7 @@ mod sign;
 mod purge;
 mod sync;
 mod uploads;
+mod events;
 mod variants;
 mod usage;
 mod whoami;
@@ -193,6 +195,7 @@ async fn on_target(
         Command::Info(args) => file::info(&args.id, target, out).await,
         Command::Explain(args) => explain::run(&args.id, target, out).await,
         Command::List(args) => file::list(args, target, out).await,
+        Command::Events(args) => events::run(args, target, out).await,
         Command::Thumbnail(args) => file::thumbnail(&args.id, target, out).await,
         Command::Ready(args) => file::ready(args, target, out).await,
         Command::Replace(args) => file::replace(args, target, out).await,
@@ -206,6 +209,7 @@ async fn on_target(
         Command::Provider(command) => binding::provider(command, target, out).await,
         Command::Binding(command) => binding::run(command, target, out).await,
         Command::Key(command) => key::run(command, target, out).await,
+        Command::Webhook(command) => webhook::run(command, target, out).await,
 
         Command::Purge(command) => purge::run(command, target, out).await,
         Command::Sync(command) => sync::run(command, target, out).await,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use filestore_core::api::{AdminProvider, StatusDisk, StatusReply};
+use filestore_core::api::{AdminProvider, StatusDisk, StatusEvents, StatusReply};
 
 use super::purge::waiting;
 use crate::failure::{Exit, Result};
@@ -45,6 +45,9 @@ fn text(status: &StatusReply) -> String {
     line("disk", status.disk.as_ref().map_or_else(|| "cannot be read".to_owned(), disk));
     line("files", format!("{} ({})", status.files, size(status.bytes)));
     line("uploads", uploads(status));
+    if let Some(log) = &status.events {
+        line("events", events(log));
+    }
     line("sync", sync(status));
     line("purge", purge(status));
     line("migrations", migrations(status));
@@ -74,6 +77,16 @@ fn uploads(status: &StatusReply) -> String {
         let _ = write!(text, ", {open} resumable ({})", size(bytes));
     }
     text
+}
+
+fn events(log: &StatusEvents) -> String {
+    if !log.is_on {
+        return "off".to_owned();
+    }
+    match &log.oldest_at {
+        Some(oldest) => format!("{} kept, the oldest of {} UTC", log.kept, when(oldest)),
+        None => "none".to_owned(),
+    }
 }
 
 fn sync(status: &StatusReply) -> String {

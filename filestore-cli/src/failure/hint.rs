@@ -40,6 +40,17 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
             "compare with `sha256sum FILE`. The file might have changed during the upload"
         }
 
+        Code::EventsGone => {
+            "read the records again, then follow the events from now on, without an id to go on from"
+        }
+        Code::EventsOff => {
+            "set `enabled = true` in [events] of the configuration, then restart the server"
+        }
+
+        Code::UrlRefused => {
+            "use an https:// URL with a public address, or see [webhooks] allow and allow_http of the configuration"
+        }
+
         Code::BindingRequired => "bind the organization first: `filestore binding create --help`",
         Code::BindingAlreadyActive => {
             "change the binding with `filestore binding update`, or terminate it with --active false"

@@ -101,9 +101,19 @@ impl Output {
         id: impl Fn(&T) -> &str,
         people: impl FnOnce(&[T]) -> String,
     ) -> Result<()> {
+        self.some_of_each(values, |value| Some(id(value)), people)
+    }
+
+    /// Prints several values like [`each`](Self::each). Values without an id are left out of the ids.
+    pub(crate) fn some_of_each<T: Serialize>(
+        self,
+        values: &[T],
+        id: impl Fn(&T) -> Option<&str>,
+        people: impl FnOnce(&[T]) -> String,
+    ) -> Result<()> {
         match self.form {
             Form::Json => Self::lines(values.iter().map(to_json)),
-            Form::Ids => Self::ids(values.iter().map(id)),
+            Form::Ids => Self::ids(values.iter().filter_map(id)),
             Form::People => self.line(people(values).trim_end_matches('\n')),
         }
     }

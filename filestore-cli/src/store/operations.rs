@@ -6,14 +6,17 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
-    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, Explanation, FileRecord,
-    Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
-    OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
-    PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup, RestoreFileResult,
-    RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap, SignRequest,
-    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
-    SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    CreateKey, CreateWebhook, DeleteFileResult, DeleteReply, DeletedWebhookReply, EditReply,
+    EditWebhook, EnableWebhook, EraseReceipt, EventPage, EventQuery, Explanation, FileRecord, Fit,
+    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, NewWebhookReply,
+    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
+    ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RedeliverReply,
+    RedeliverWebhook, RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload,
+    ResumableUploadList, RotateKey, RotateWebhook, SheetMap, SignRequest, SignUploadRequest,
+    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply,
+    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport, WebhookFailures,
+    WebhookFailuresQuery, WebhookPingReply, WebhookReply,
 };
 use filestore_core::variants::Motion;
 use tokio::sync::watch;
@@ -62,6 +65,8 @@ pub(crate) trait Target: Send + Sync {
     /// Returns where a file is and why, and what comes next.
     async fn explain(&self, id: &str) -> Result<Explanation>;
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
+    /// Returns a page of events.
+    async fn events(&self, query: &EventQuery) -> Result<EventPage>;
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply>;
     /// Deletes up to [`MAX_DELETED_AT_ONCE`](filestore_core::api::MAX_DELETED_AT_ONCE) files. The
     /// results have the order of the ids.
@@ -98,6 +103,22 @@ pub(crate) trait Target: Send + Sync {
     async fn create_key(&self, new: &CreateKey) -> Result<NewKeyReply>;
     async fn rotate_key(&self, id: &str, rotation: &RotateKey) -> Result<NewKeyReply>;
     async fn revoke_key(&self, id: &str) -> Result<KeyReply>;
+
+    async fn webhooks(&self) -> Result<Vec<WebhookReply>>;
+    async fn webhook(&self, id: &str) -> Result<WebhookReply>;
+    async fn create_webhook(&self, new: &CreateWebhook) -> Result<NewWebhookReply>;
+    async fn edit_webhook(&self, id: &str, edit: &EditWebhook) -> Result<WebhookReply>;
+    async fn rotate_webhook(&self, id: &str, rotation: &RotateWebhook) -> Result<NewWebhookReply>;
+    async fn ping_webhook(&self, id: &str) -> Result<WebhookPingReply>;
+    async fn webhook_failures(
+        &self,
+        id: &str,
+        query: &WebhookFailuresQuery,
+    ) -> Result<WebhookFailures>;
+    async fn redeliver(&self, id: &str, what: &RedeliverWebhook) -> Result<RedeliverReply>;
+    async fn enable_webhook(&self, id: &str, from: &EnableWebhook) -> Result<WebhookReply>;
+    async fn disable_webhook(&self, id: &str) -> Result<WebhookReply>;
+    async fn delete_webhook(&self, id: &str) -> Result<DeletedWebhookReply>;
 
     async fn providers(&self) -> Result<Vec<ProviderReply>>;
     async fn all_providers(&self) -> Result<Vec<AdminProvider>>;

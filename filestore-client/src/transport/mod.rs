@@ -31,6 +31,7 @@ impl Client {
     pub(crate) async fn attempt(&self, call: Call, attempts: &mut Attempts) -> Result<Received> {
         let limit = match call.wait {
             Wait::Idle => Some(self.settings().idle_timeout),
+            Wait::Longer(by) => Some(self.settings().idle_timeout + by),
             Wait::Endless => None,
         };
 
@@ -88,6 +89,7 @@ pub(crate) struct Call {
 /// The time limit for the head of a reply.
 enum Wait {
     Idle,
+    Longer(Duration),
     Endless,
 }
 
@@ -100,6 +102,12 @@ impl Call {
     /// Creates a call that is retried only if the server did not process it.
     pub(crate) fn once(request: RequestBuilder) -> Self {
         Self { retry: Retry::IfUnprocessed, ..Self::idempotent(request) }
+    }
+
+    /// Waits longer for the reply, because the server waits on purpose.
+    pub(crate) fn and_wait(mut self, time: Duration) -> Self {
+        self.wait = Wait::Longer(time);
+        self
     }
 
     /// Waits for the reply without a time limit, for long-running work.

@@ -113,7 +113,7 @@ impl RetryPolicy {
         self
     }
 
-    fn jitter(&self, failures: u32) -> Duration {
+    pub(crate) fn jitter(&self, failures: u32) -> Duration {
         let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.base.saturating_mul(factor).min(self.cap);
         ceiling.mul_f64(fastrand::f64())

@@ -14,6 +14,8 @@ mod file_name;
 mod list;
 mod upload;
 mod usage;
+mod event;
+mod webhook;
 mod me;
 mod binding;
 mod health;
@@ -35,13 +37,14 @@ pub use admin::{
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
     ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
     PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
-    StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore, StatusUnfinished,
-    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
-    VerifyBackup, WorkFailure,
+    StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore,
+    StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
+pub use event::{Event, EventData, EventPage, EventQuery};
 pub use explain::{ExplainedFact, ExplainedRecord, ExplainedStep, Explanation};
 pub use file::{
     ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
@@ -66,8 +69,13 @@ pub use usage::{
     SubSystemsReply, UsageAt, UsageByLocation, UsageReply,
 };
 pub use vocabulary::{
-    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus,
-    Status, StorageLocation, SyncStatus, UnknownWord,
+    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder, EventType,
+    Fit, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+};
+pub use webhook::{
+    CreateWebhook, DeletedWebhookReply, EditWebhook, EnableWebhook, NewWebhookReply,
+    RedeliverReply, RedeliverWebhook, RotateWebhook, WebhookFailure, WebhookFailures,
+    WebhookFailuresQuery, WebhookPingReply, WebhookReply,
 };
 
 /// Path prefix for every endpoint.

@@ -5,14 +5,16 @@ use std::time::Duration;
 use super::ConfigFileError;
 use super::providers;
 use super::tables::{
-    ConverterTable, DurabilityName, File, LifetimesTable, LimitsTable, LocalTable, OutputName,
-    PostgresTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
+    ConverterTable, DurabilityName, EventsTable, File, LifetimesTable, LimitsTable, LocalTable,
+    OutputName, PostgresTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable,
+    VariantsTable, WebhooksTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
-    ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace, PostgresConfig,
-    ResumableConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    ConverterConfig, ConverterOutput, Durability, EventsConfig, Limits, MetadataPlace,
+    PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig,
+    VariantConfig, WebhookConfig,
 };
 use crate::domain::file::media;
 use crate::domain::file::status::Location;
@@ -45,10 +47,12 @@ impl File {
         put_bytes(&mut config.reserve_bytes, self.reserve_bytes);
         self.limits.unwrap_or_default().apply(&mut config.limits);
         self.uploads.unwrap_or_default().apply(&mut config.uploads);
+        self.events.unwrap_or_default().apply(&mut config.events);
         self.lifetimes.unwrap_or_default().apply(&mut config);
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
         self.sync.unwrap_or_default().apply(&mut config.sync);
         self.scrub.unwrap_or_default().apply(&mut config.scrub);
+        self.webhooks.unwrap_or_default().apply(&mut config.webhooks);
 
         self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
@@ -130,6 +134,31 @@ impl UploadsTable {
     }
 }
 
+impl EventsTable {
+    fn apply(self, events: &mut EventsConfig) {
+        put(&mut events.enabled, self.enabled);
+        put(&mut events.keep, self.keep_days.map(days));
+        put(&mut events.keep_max, self.keep_max);
+    }
+}
+
+impl WebhooksTable {
+    fn apply(self, webhooks: &mut WebhookConfig) {
+        put(&mut webhooks.enabled, self.enabled);
+        put(&mut webhooks.allow_http, self.allow_http);
+        put(&mut webhooks.allow, self.allow);
+        put_secs(&mut webhooks.timeout, self.timeout_secs);
+        put(&mut webhooks.concurrency, self.concurrency);
+        put(&mut webhooks.in_flight, self.in_flight);
+        let days = self.disable_after_days;
+        put(
+            &mut webhooks.disable_after,
+            days.map(|days| Duration::from_hours(24 * u64::from(days))),
+        );
+        put(&mut webhooks.max, self.max);
+    }
+}
+
 impl LimitsTable {
     fn apply(self, limits: &mut Limits) {
         put_bytes(&mut limits.max_file_size, self.max_file_size);
@@ -155,9 +184,12 @@ impl LifetimesTable {
         put_secs(&mut store.clock_settle, self.clock_settle_secs);
         put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
         put_secs(&mut store.presign_ttl, self.presign_ttl_secs);
-        let receipts = self.receipt_days.map(|days| Duration::from_hours(24 * u64::from(days)));
-        put(&mut store.receipt_retention, receipts);
+        put(&mut store.receipt_retention, self.receipt_days.map(days));
     }
+}
+
+fn days(days: u32) -> Duration {
+    Duration::from_hours(24 * u64::from(days))
 }
 
 impl SyncTable {

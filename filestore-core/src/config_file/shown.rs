@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use super::ConfigFileError;
 use super::tables::{
-    BackupTable, ConverterTable, DestinationTable, DurabilityName, File, LifetimesTable,
-    LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable, ProviderTable, ScrubTable,
-    SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
+    BackupTable, ConverterTable, DestinationTable, DurabilityName, EventsTable, File,
+    LifetimesTable, LimitsTable, LocalTable, OptionInFile, OutputName, PostgresTable,
+    ProviderTable, ScrubTable, SecretTable, SigningTable, SyncTable, UploadsTable, VariantsTable,
+    WebhooksTable,
 };
 use super::units::{ByteCount, Seconds};
 use crate::domain::access::signature::SigningSecret;
 use crate::domain::config::{
-    BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, Limits,
-    MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig, StoreConfig,
-    SyncConfig, VariantConfig,
+    BackupDestination, BackupPlace, ConverterConfig, ConverterOutput, Durability, EventsConfig,
+    Limits, MetadataPlace, PostgresConfig, ResumableConfig, ScrubConfig, SigningConfig,
+    StoreConfig, SyncConfig, VariantConfig, WebhookConfig,
 };
 use crate::domain::file::status::Location;
 use crate::domain::file::variant::{Fit, VariantSize};
@@ -68,10 +69,12 @@ impl From<&StoreConfig> for File {
             reserve_bytes: Some(ByteCount::new(config.reserve_bytes)),
             limits: Some(LimitsTable::from(&config.limits)),
             uploads: Some(UploadsTable::from(config.uploads)),
+            events: Some(EventsTable::from(config.events)),
             lifetimes: Some(LifetimesTable::from(config)),
             variants: Some(VariantsTable::from(&config.variants)),
             sync: Some(SyncTable::from(config.sync)),
             scrub: Some(ScrubTable::from(config.scrub)),
+            webhooks: Some(WebhooksTable::from(&config.webhooks)),
             signing: Some(SigningTable::from(&config.signing)),
             backup: list(&config.backup_destinations, DestinationTable::from)
                 .map(|destinations| BackupTable { destinations: Some(destinations) }),
@@ -131,9 +134,25 @@ impl From<ResumableConfig> for UploadsTable {
     }
 }
 
+impl From<EventsConfig> for EventsTable {
+    fn from(events: EventsConfig) -> Self {
+        Self {
+            enabled: Some(events.enabled),
+            keep_days: Some(days(events.keep)),
+            keep_max: Some(events.keep_max),
+            ..Self::default()
+        }
+    }
+}
+
+/// Returns the whole days of a duration.
+fn days(duration: Duration) -> u32 {
+    let days = duration.as_secs() / Duration::from_hours(24).as_secs();
+    u32::try_from(days).unwrap_or(u32::MAX)
+}
+
 impl From<&StoreConfig> for LifetimesTable {
     fn from(config: &StoreConfig) -> Self {
-        let days = config.receipt_retention.as_secs() / Duration::from_hours(24).as_secs();
         Self {
             temp_ttl_secs: secs(config.temp_ttl),
             purge_grace_secs: secs(config.purge_grace),
@@ -141,7 +160,7 @@ impl From<&StoreConfig> for LifetimesTable {
             clock_settle_secs: secs(config.clock_settle),
             idempotency_ttl_secs: secs(config.idempotency_ttl),
             presign_ttl_secs: secs(config.presign_ttl),
-            receipt_days: Some(u32::try_from(days).unwrap_or(u32::MAX)),
+            receipt_days: Some(days(config.receipt_retention)),
         }
     }
 }
@@ -152,6 +171,21 @@ impl From<SyncConfig> for SyncTable {
             concurrency: Some(sync.concurrency),
             max_attempts: Some(sync.max_attempts),
             first_pause_secs: secs(sync.first_pause),
+        }
+    }
+}
+
+impl From<&WebhookConfig> for WebhooksTable {
+    fn from(webhooks: &WebhookConfig) -> Self {
+        Self {
+            enabled: Some(webhooks.enabled),
+            allow_http: Some(webhooks.allow_http),
+            allow: Some(webhooks.allow.clone()),
+            timeout_secs: secs(webhooks.timeout),
+            concurrency: Some(webhooks.concurrency),
+            in_flight: Some(webhooks.in_flight),
+            disable_after_days: Some(days(webhooks.disable_after)),
+            max: Some(webhooks.max),
         }
     }
 }

@@ -53,10 +53,12 @@ tables! {
         reserve_bytes: ByteCount,
         limits: LimitsTable,
         uploads: UploadsTable,
+        events: EventsTable,
         lifetimes: LifetimesTable,
         variants: VariantsTable,
         sync: SyncTable,
         scrub: ScrubTable,
+        webhooks: WebhooksTable,
         signing: SigningTable,
         backup: BackupTable,
         local: LocalTable,
@@ -114,6 +116,24 @@ tables! {
         max_bytes: ByteCount,
         max_open_per_organization: u64,
         max_bytes_per_organization: ByteCount,
+    }
+    /// The table `[events]`.
+    EventsTable "[events]" {
+        enabled: bool,
+        keep_days: u32,
+        keep_max: u64,
+        ..max_streams,
+    }
+    /// The table `[webhooks]`.
+    WebhooksTable "[webhooks]" {
+        enabled: bool,
+        allow_http: bool,
+        allow: Vec<String>,
+        timeout_secs: Seconds,
+        concurrency: usize,
+        in_flight: usize,
+        disable_after_days: u32,
+        max: usize,
     }
     /// The table `[lifetimes]`.
     LifetimesTable "[lifetimes]" {

@@ -10,6 +10,7 @@ use super::access::signature::SigningSecret;
 use super::file::variant::{Fit, VariantSize};
 use super::provider::{ProviderCode, ProviderConfig};
 use super::report::fsck::FsckDepth;
+use super::webhook::{AllowedHosts, UrlRules};
 
 pub(crate) use self::check::InvalidSetting;
 
@@ -133,8 +134,12 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// Settings of resumable uploads.
     pub uploads: ResumableConfig,
+    /// Settings of the log of events.
+    pub events: EventsConfig,
     /// Scrub settings.
     pub scrub: ScrubConfig,
+    /// Webhook settings.
+    pub webhooks: WebhookConfig,
     /// Signed URL settings.
     pub signing: SigningConfig,
     /// Backup destinations that remote callers can name.
@@ -157,7 +162,9 @@ impl Default for StoreConfig {
             clock_settle: Duration::from_hours(1),
             presign_ttl: Duration::from_mins(5),
             sync: SyncConfig::default(),
+            events: EventsConfig::default(),
             scrub: ScrubConfig::default(),
+            webhooks: WebhookConfig::default(),
             quota_bytes: None,
             quota_files: None,
             idempotency_ttl: Duration::from_hours(24),
@@ -319,6 +326,71 @@ impl Default for ResumableConfig {
             max_open_per_organization: 1_000,
             max_bytes_per_organization: 64 << 30,
         }
+    }
+}
+
+/// Settings of the log of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventsConfig {
+    /// If true (default), the store writes an event for each change of a file. If false, the log costs nothing,
+    /// and reading it fails with [`EventsOff`](crate::ErrorKind::EventsOff).
+    pub enabled: bool,
+    /// Time for which an event is kept (default 14 days).
+    pub keep: Duration,
+    /// Maximum number of events (default 10,000,000). The oldest events are removed first.
+    pub keep_max: u64,
+}
+
+impl Default for EventsConfig {
+    fn default() -> Self {
+        Self { enabled: true, keep: Duration::from_hours(14 * 24), keep_max: 10_000_000 }
+    }
+}
+
+/// Webhook settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WebhookConfig {
+    /// If false, this server sends no events (default true).
+    pub enabled: bool,
+    /// If true, a webhook's URL can begin with `http://` (default false).
+    pub allow_http: bool,
+    /// Addresses, ranges and host names that are allowed although they are not public, for example
+    /// `10.0.5.0/24` and `hooks.internal`.
+    pub allow: Vec<String>,
+    /// Time limit for one delivery (default 15 s).
+    pub timeout: Duration,
+    /// Maximum number of deliveries to one endpoint at the same time (default 8).
+    pub concurrency: usize,
+    /// Maximum number of deliveries of this server at the same time (default 256).
+    pub in_flight: usize,
+    /// Time without an accepted event after which a webhook is disabled (default 5 days).
+    pub disable_after: Duration,
+    /// Maximum number of webhooks (default 1000).
+    pub max: usize,
+}
+
+impl Default for WebhookConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            allow_http: false,
+            allow: Vec::new(),
+            timeout: Duration::from_secs(15),
+            concurrency: 8,
+            in_flight: 256,
+            disable_after: Duration::from_hours(5 * 24),
+            max: 1000,
+        }
+    }
+}
+
+impl WebhookConfig {
+    /// Returns the rules for URLs. Entries that mean nothing were refused when the configuration was checked.
+    pub(crate) fn rules(&self) -> UrlRules {
+        let allowed = AllowedHosts::parse(&self.allow).unwrap_or_default();
+        UrlRules { allow_http: self.allow_http, allowed }
     }
 }
 

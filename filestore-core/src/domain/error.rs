@@ -124,6 +124,13 @@ kinds! {
     IdempotencyInProgress => "idempotency_in_progress", CONFLICT, retry,
     /// The bytes do not match the SHA-256 digest.
     DigestMismatch => "digest_mismatch", UNPROCESSABLE_ENTITY, final,
+    /// The log of events no longer has the event, or is another log. Read the records anew, then follow the log
+    /// from its end.
+    EventsGone => "events_gone", GONE, final,
+    /// Events are switched off in this store.
+    EventsOff => "events_off", CONFLICT, final,
+    /// The configuration does not allow the URL or address of a webhook.
+    UrlRefused => "url_refused", UNPROCESSABLE_ENTITY, final,
     /// A file, batch or body exceeds its limit.
     TooLarge => "too_large", PAYLOAD_TOO_LARGE, final,
     /// A batch has too many files, or a deletion too many ids.
@@ -403,6 +410,8 @@ mod tests {
             (ErrorKind::Forbidden, 403),
             (ErrorKind::NoActiveBinding, 404),
             (ErrorKind::InvalidTransition, 409),
+            (ErrorKind::EventsOff, 409),
+            (ErrorKind::EventsGone, 410),
             (ErrorKind::PreconditionFailed, 412),
             (ErrorKind::QuotaExceeded, 413),
             (ErrorKind::DigestMismatch, 422),

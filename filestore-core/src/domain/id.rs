@@ -142,6 +142,29 @@ impl FromStr for KeyId {
     }
 }
 
+/// The id of a webhook. Not a secret.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookId(Ulid);
+
+impl WebhookId {
+    /// Creates a new id for the time `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for WebhookId {
+    type Err = Error;
+
+    /// Accepts an upper-case ULID of 26 characters.
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| {
+            let message = "a webhook's id is an upper-case ULID of 26 characters";
+            Error::invalid("webhook_id", message)
+        })
+    }
+}
+
 /// A snapshot id. A later snapshot has a greater id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotId(Ulid);
@@ -209,7 +232,7 @@ macro_rules! ulid_text {
         }
     )*};
 }
-ulid_text!(FileId, BlobId, UploadId, StoreId, KeyId, SnapshotId, DestinationId);
+ulid_text!(FileId, BlobId, UploadId, StoreId, KeyId, WebhookId, SnapshotId, DestinationId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
     Ulid::from_parts(u64::try_from(now.as_millis()).unwrap_or(0), tasks::random_part())

@@ -6,6 +6,8 @@ pub mod provider;
 pub mod report;
 pub mod time;
 pub mod error;
+pub mod event;
+pub mod webhook;
 pub mod id;
 pub mod patch;
 mod unique_keys;

@@ -3,6 +3,8 @@
 //! # Not copied
 //! Totals, because triggers compute them. Holds, because they end with their process. Commit marks, servers,
 //! and the running work of servers. Resumable uploads, because a copy ends them.
+//! The log of events, because positions mean nothing elsewhere: the new database begins a new log. Webhooks begin at
+//! its start.
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,6 +237,47 @@ tables! {
     "used_permits" by 1 {
         nonce Text,
         kept_until Integer,
+    }
+    "webhooks" by 1 {
+        webhook_id Text,
+        url Text,
+        name Text,
+        organization_id Text,
+        kinds Text,
+        secret Bytes,
+        former_secret Bytes,
+        former_until Integer,
+        created_at Integer,
+        changed_at Integer,
+        disabled_reason Text,
+        disabled_at Integer,
+    }
+    "webhook_lanes" by 1 {
+        webhook_id Text,
+        leased_until Integer,
+        ahead Bytes,
+        failing_since Integer,
+        paused_until Integer,
+        pauses Integer,
+        last_status Integer,
+        last_fault Text,
+        last_attempt_at Integer,
+        last_success_at Integer,
+        gaps Integer,
+    }
+    "webhook_failures" by 1 {
+        row_id Integer,
+        webhook_id Text,
+        event_id Bytes,
+        kind Text,
+        organization_id Text,
+        file_id Text,
+        body Text,
+        state Text,
+        is_repeat Boolean,
+        attempts Integer,
+        due_at Integer,
+        last_status Integer,
     }
     "erasures" by 1 {
         organization_id Text,

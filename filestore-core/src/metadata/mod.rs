@@ -19,10 +19,12 @@
 
 mod types;
 mod resumable;
+mod webhook;
 mod groups;
 mod servers;
 mod inspection;
 mod stored;
+mod events;
 mod damaged_rows;
 mod paging;
 pub mod sqlite;
@@ -33,9 +35,11 @@ pub mod postgres;
 #[cfg(test)]
 pub mod contract;
 
+pub use events::{EventBody, LogBounds, LogOrder, LogPart, LogRange, LogSwitch, LoggedEvent};
 pub use groups::{
-    Backlog, Bindings, Dropped, Erasures, Explaining, Files, Holdings, Holds, Idempotency, Intents,
-    Keys, Leases, Listing, Organizations, Purges, Receipts, Resumables, Signing, Syncs, Upkeep,
+    Backlog, Bindings, Dropped, Erasures, EventLog, Explaining, Files, Holdings, Holds,
+    Idempotency, Intents, Keys, Leases, Listing, Organizations, Purges, Receipts, Resumables,
+    Signing, Syncs, Upkeep, Webhooks,
 };
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, Mend, MendLocation, MendedRow, NamedBlob,
@@ -50,6 +54,12 @@ pub use types::{
     Holding, IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, ListedFiles,
     PurgeBacklog, PurgeClaim, Purged, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile,
     Updated, WriteIntent, Writes,
+};
+
+pub(crate) use webhook::MOST_FAILURES;
+pub use webhook::{
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, Requeued, Retried, RetriedFailure, WebhookChange,
+    WebhookMade, WebhookRow,
 };
 
 use crate::tasks;
@@ -77,6 +87,8 @@ use crate::tasks;
 /// | [`Backlog`] | counts of waiting work |
 /// | [`Holds`] | protection of the data in running snapshots |
 /// | [`Erasures`] | eras of organizations, and leftovers of erasures |
+/// | [`EventLog`] | the log of events: reading, waiting, forgetting |
+/// | [`Webhooks`] | webhooks, their lanes and failures |
 /// | [`Upkeep`] | settings, health and closing |
 ///
 /// # Claims
@@ -102,6 +114,8 @@ pub trait Metadata:
     + Backlog
     + Holds
     + Erasures
+    + EventLog
+    + Webhooks
     + Upkeep
 {
     /// Returns the operations for checks of the store.
@@ -134,7 +148,7 @@ impl dyn Metadata + '_ {
 #[cfg(test)]
 pub(crate) mod prelude {
     pub(crate) use super::{
-        Backlog as _, Dropped as _, Files as _, Holds as _, Leases as _, Listing as _,
-        Metadata as _, Purges as _, Syncs as _, Upkeep as _,
+        Backlog as _, Dropped as _, EventLog as _, Files as _, Holds as _, Leases as _,
+        Listing as _, Metadata as _, Purges as _, Syncs as _, Upkeep as _, Webhooks as _,
     };
 }

@@ -166,6 +166,8 @@ pub enum KeyChange {
     Narrow {
         /// The new organizations of the key.
         organizations: Scope,
+        /// The current time.
+        at: Timestamp,
     },
     /// Replaces the key's secret.
     Rotate {
@@ -437,8 +439,8 @@ pub enum AfterFailure {
     /// Another attempt, not before this time. The failed attempt does not count, because the provider was at
     /// fault for all files.
     Excuse(Timestamp),
-    /// No further attempt. The file is FAILED.
-    GiveUp,
+    /// No further attempt. The file is FAILED since this time.
+    GiveUp(Timestamp),
 }
 
 /// The number of files in each sync status.

@@ -7,6 +7,7 @@
 //! | `files` | stored files: reading, listing, changing, deleting, pictures, receipts |
 //! | `access` | API keys and signed URLs |
 //! | `providers` | bindings, objects at providers, moves between providers |
+//! | `webhooks` | URLs to which the store sends events |
 //! | `work` | registers and signals of background work |
 //!
 //! [`FileStore`] is the facade. It is cheap to clone and safe to share. Its methods return handles, which
@@ -38,6 +39,9 @@ pub(crate) mod files;
 pub(crate) mod access;
 pub(crate) mod providers;
 pub(crate) mod work;
+pub(crate) mod events;
+#[cfg(feature = "webhooks")]
+pub(crate) mod webhooks;
 mod request;
 mod retry;
 
@@ -49,6 +53,7 @@ use tokio::time::Instant;
 use crate::domain::access::scope::Scope;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
+use crate::domain::event::EventNaming;
 use crate::domain::file::damage::Damage;
 use crate::domain::id::StoreId;
 use crate::domain::provider::health::ProviderHealth;
@@ -67,6 +72,7 @@ pub use crate::storage::ByteStream;
 pub use access::keys::Keys;
 pub use access::secrets::{Recency, SharedStore};
 pub use access::signing::Signing;
+pub use events::Events;
 pub use files::Files;
 pub use files::change::Changed;
 pub use files::listing::{FilePage, ListRequest};
@@ -98,6 +104,8 @@ pub use uploads::resumable::request::{
 pub(crate) use uploads::resumable::{clear_ended, upkeep_of_uploads};
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
+#[cfg(feature = "webhooks")]
+pub use webhooks::Webhooks;
 
 /// The health of a store's database and storage.
 #[derive(Debug)]
@@ -155,6 +163,7 @@ impl Health {
 /// | keys of purge receipts | [`receipts`](Self::receipts) |
 /// | purge, sync, migration, checks, backups | [`admin`](Self::admin) |
 /// | serving files over a network | [`serving`](Self::serving) |
+/// | what happened to files | [`events`](Self::events) |
 /// | several servers on one store | [`shared`](Self::shared) |
 #[derive(Clone)]
 pub struct FileStore {
@@ -176,8 +185,12 @@ pub(crate) struct Inner {
     pub(crate) access: Arc<Access>,
     pub(crate) background: Background,
     pub(crate) destinations: Destinations,
+    #[cfg(feature = "webhooks")]
+    pub(crate) webhooks: webhooks::WebhookState,
     /// The opener's rights to run background work.
     pub(crate) opener: OpenerRights,
+    /// The names of events.
+    pub(crate) naming: EventNaming,
     /// The start of the last complete flush, if uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
 }

@@ -10,6 +10,7 @@
 //! | `local` | the LOCAL blobs in the directory: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
 //! | `registry` | the configured providers, and the location of their files |
+//! | `tls` | cryptography and trust for requests to providers and webhooks |
 //! | `stores` | all stores together, found by a provider's code |
 //!
 //! Each blob is written once, under a key that is never reused, so no code here overwrites a blob. The layers
@@ -27,6 +28,8 @@ pub mod local;
 pub mod cloud;
 pub mod registry;
 pub mod stores;
+#[cfg(any(feature = "transport", feature = "webhooks"))]
+pub(crate) mod tls;
 
 #[cfg(test)]
 mod contract;

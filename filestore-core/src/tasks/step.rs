@@ -121,6 +121,16 @@ steps! {
     EraEnded,
     /// An erasure has removed the rows of its organization that are not about files.
     OrganizationForgotten,
+    /// An erasure has blanked events of its organization.
+    EventsBlanked,
+    /// Old events are removed from the log.
+    EventsForgotten,
+    /// An endpoint has answered, and its lane has not saved the answer.
+    DeliveryAnswered,
+    /// The progress of a lane is saved.
+    DeliverySaved,
+    /// A webhook is disabled, because of its endpoint.
+    EndpointDisabled,
     /// A sync has claimed a file.
     SyncClaimed,
     /// A copy from a provider is staged.

@@ -1,5 +1,5 @@
 //! Erases an organization: the rights of its keys, its files with all bytes, its bindings, remembered replies
-//! and totals.
+//! and totals. Blanks its events.
 //!
 //! # Purpose
 //! One receipt lists the removals, and confirms that every place was checked. Files are erased in the
@@ -16,6 +16,10 @@
 //! sync and a move need no era. Each is a compare-and-set on a record that the erasure has marked. If the
 //! change fails, the object goes to `blob_gc`.
 //!
+//! # Events
+//! The erased files have no events. All earlier events of the organization become blank. At the end of a complete
+//! erasure comes one event for the administrator.
+//!
 //! # Crash safety
 //! Each step is derived from the remaining data, so a run that was stopped or killed can be started again. A
 //! setting for each organization contains the numbers of earlier runs.
@@ -28,6 +32,7 @@ use tokio::time::{sleep, timeout};
 use crate::FileStore;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{ErrorKind, Result};
+use crate::domain::event::{EventDetails, EventKind};
 use crate::domain::file::listing::ListFilter;
 use crate::domain::file::status::PurgeStatus;
 use crate::domain::id::{KeyId, OrganizationId};
@@ -47,6 +52,9 @@ use super::running::progress::Progress;
 
 /// The number of files deleted in one round.
 const PAGE: usize = 500;
+
+/// The number of events blanked in one transaction.
+const EVENTS: usize = 2000;
 
 /// The number of purge rounds. These rounds cover files that became due in the meantime or were claimed by
 /// another run.
@@ -279,7 +287,33 @@ impl<'a> Erasure<'a> {
         reached(Step::OrganizationForgotten);
         self.removed.bindings += forgotten.bindings;
         self.removed.replies += forgotten.replies;
-        Ok(())
+        metadata.forget_webhooks_of(self.organization).await?;
+        self.blank_events().await
+    }
+
+    /// Removes everything from the organization's events, except position and time. The cursors of readers stay
+    /// valid.
+    async fn blank_events(&self) -> Result<()> {
+        let metadata = &self.store.inner().metadata;
+        loop {
+            let blanked = metadata.blank_events(self.organization, EVENTS).await?;
+            reached(Step::EventsBlanked);
+            if blanked < EVENTS as u64 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes the only event of a complete erasure.
+    async fn tell(&self) {
+        let details = EventDetails {
+            files: Some(self.removed.files),
+            bytes: Some(self.removed.bytes),
+            ..EventDetails::default()
+        };
+        let organization = Some(self.organization.clone());
+        let inner = self.store.inner();
+        inner.note_event(EventKind::OrganizationErased, organization, details).await;
     }
 
     /// Checks every place, and reports removals and leftovers.
@@ -298,13 +332,17 @@ impl<'a> Erasure<'a> {
         let quarantined = inner.stores.local().left_in_quarantine(self.organization.as_str()).await;
         places.push(ErasedPlace::counted("quarantine", quarantined));
         let may_return = self.may_return(&places).await?;
+        let is_complete = places.iter().all(|place| place.is_absent);
+        if is_complete {
+            self.tell().await;
+        }
 
         Ok(EraseReceipt {
             organization: self.organization.clone(),
             store_id: inner.metadata.store_id(),
             started_at: self.started_at,
             ended_at: inner.now(),
-            is_complete: places.iter().all(|place| place.is_absent),
+            is_complete,
             removed: self.removed,
             keys_revoked: self.revoked.into_iter().collect(),
             keys_narrowed: self.narrowed.into_iter().collect(),

@@ -16,6 +16,8 @@ pub mod sync;
 pub mod migrate;
 pub mod fsck;
 mod erase;
+#[cfg(feature = "webhooks")]
+mod webhook;
 mod admin;
 mod backlog;
 mod overview;

@@ -12,6 +12,7 @@ use filestore_core::internals::domain::file::path::BlobKey;
 use filestore_core::internals::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::internals::service::judge_terms;
 use filestore_core::internals::storage::DigestState;
+use filestore_core::events::{After, EventKind};
 use filestore_core::signing::{SignedMethod, SigningSecret};
 use filestore_core::uploads::{Append, NewResumable, UploadAddress};
 use filestore_core::{
@@ -109,7 +110,8 @@ pub fn range(bytes: &[u8]) {
     }
 }
 
-/// Reads ids, keys and digests. An accepted text must be equal to its written form.
+/// Reads ids, keys, digests, places in the log of events and lists of types. An accepted text must be equal to its
+/// written form.
 pub fn ids(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(id) = text.parse::<FileId>() {
@@ -130,6 +132,12 @@ pub fn ids(bytes: &[u8]) {
         assert_eq!(key.as_str(), text);
         let is_safe = |part: &str| !part.is_empty() && part != "." && part != "..";
         assert!(text.split('/').all(is_safe), "a key that climbs: {text}");
+    }
+    if let Ok(place) = text.parse::<After>() {
+        assert_eq!(place.to_string(), text);
+    }
+    if let Ok(kinds) = EventKind::parse_list(text) {
+        assert!(!kinds.is_empty() && kinds.is_sorted());
     }
     if let Ok(digest) = text.parse::<Sha256>() {
         assert_eq!(digest.to_hex(), text.to_ascii_lowercase());

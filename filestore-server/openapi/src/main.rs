@@ -72,6 +72,7 @@ fn document() -> Value {
         }
     }
 
+    let deliveries = operations::deliveries(&schemas::reply::<filestore_core::api::Event>(&mut schemas));
     let mut components = shared::components();
     components.insert("responses".to_owned(), problems::responses(&mut schemas));
     components.insert("schemas".to_owned(), schemas.into_components());
@@ -87,6 +88,7 @@ fn document() -> Value {
         "servers": [{ "url": filestore_core::api::PREFIX }],
         "tags": tags,
         "paths": paths,
+        "webhooks": deliveries,
         "components": components,
     })
 }

@@ -82,6 +82,7 @@ fn parameters() -> Value {
         "Destination": in_path("destination", "Name of a configured destination.", json!({ "type": "string" })),
         "Kid": in_path("kid", "Secret name.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
         "UploadId": in_path("upload_id", "Upload id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
+        "WebhookId": in_path("webhook_id", "Webhook id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
         "KeyId": in_path("key_id", "Key id: a ULID of 26 upper-case characters.", json!({ "type": "string", "pattern": FILE_ID })),
         "Fit": query("fit", "`cover` fills the square and cuts off the rest. `inside` keeps the whole picture and \
                              the aspect ratio.", json!({ "type": "string", "enum": fits, "default": "cover" })),
@@ -104,6 +105,8 @@ fn parameters() -> Value {
                                                                replies 412. Ignored together with `If-Match`.", json!({ "type": "string" })),
         "IfRange": in_header("If-Range", "Entity tag or HTTP date of the content that `Range` refers to. If the \
                                           content has changed, the server sends all bytes.", json!({ "type": "string" })),
+        "LastEventId": in_header("Last-Event-ID", "Id of the last event that a stream has sent. Takes precedence over \
+                                                   `after`. Only for streams.", json!({ "type": "string" })),
         "Range": in_header("Range", "One range of bytes, for example `bytes=0-499`, `bytes=500-` or `bytes=-500`.", json!({ "type": "string", "examples": ["bytes=0-499"] })),
     })
 }

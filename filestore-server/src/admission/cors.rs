@@ -34,6 +34,8 @@ const REQUEST_HEADERS: &[&[&str]] = &[
     &["Upload-Concat", "Upload-Checksum", "Upload-Complete", "Upload-Incomplete"],
     &["Upload-Draft-Interop-Version", "X-HTTP-Method-Override", "Content-Disposition"],
     &["Content-Digest", "Repr-Digest", "Want-Repr-Digest", "Incremental", "Prefer"],
+    // The API reads this for streams of events.
+    &["Last-Event-ID"],
     // FilePond adds this to its chunks.
     &["Upload-Name"],
     // Dropzone, FineUploader, antd's Upload and jQuery add these to every upload.
@@ -308,7 +310,7 @@ mod tests {
     }
 
     /// The headers that browsers name in the preflights of a client, as the client is without settings.
-    const CLIENTS: [(&str, &str); 25] = [
+    const CLIENTS: [(&str, &str); 26] = [
         ("Dropzone 6", "accept,cache-control,x-requested-with"),
         ("FineUploader 5", "cache-control,x-requested-with"),
         (
@@ -349,6 +351,7 @@ mod tests {
             "tus-js-client 4 and 5, ietf-draft-05: append",
             "content-type,upload-complete,upload-draft-interop-version,upload-offset",
         ),
+        ("fetch-event-source", "accept,authorization,last-event-id"),
         ("FilePond", "authorization"),
         ("FilePond, a chunk", "content-type,upload-length,upload-name,upload-offset"),
         ("axios", "authorization,content-type,x-xsrf-token"),

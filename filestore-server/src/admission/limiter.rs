@@ -34,7 +34,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
 use crate::http::forwarded::subscriber;
-use crate::listen::Held;
+use crate::listen::{Endless, Held};
 
 /// The maximum number of buckets of one kind.
 const MOST_BUCKETS: usize = 100_000;
@@ -86,7 +86,7 @@ impl Limit {
 }
 
 /// A client, as rate limits distinguish clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     /// The holder of a key.
     Key(KeyId),
@@ -178,12 +178,15 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// Adds the remaining quota to the reply, and counts the request until the reply is sent.
+    /// Adds the remaining quota to the reply, and counts the request until the reply is sent. An endless reply counts
+    /// only until its head, because it has limits of its own.
     pub(crate) fn mark<B>(self, mut response: http::Response<B>) -> http::Response<B> {
         if let Some(rate) = self.rate {
             rate.add_headers(response.headers_mut());
         }
-        if let Some(place) = self.place {
+        if let Some(place) = self.place
+            && response.extensions().get::<Endless>().is_none()
+        {
             response.extensions_mut().insert(place);
         }
         response

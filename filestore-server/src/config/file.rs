@@ -58,6 +58,7 @@ tables! {
         audit_log: PathBuf,
         cors: CorsTable,
         rate_limits: RateLimitsTable,
+        events: EventsTable,
         ..durability,
         ..metadata,
         ..postgres,
@@ -71,6 +72,7 @@ tables! {
         ..variants,
         ..sync,
         ..scrub,
+        ..webhooks,
         ..signing,
         ..backup,
         ..local,
@@ -94,6 +96,13 @@ tables! {
         key_in_flight: u32,
         address_requests: u32,
         address_in_flight: u32,
+    }
+    /// The server's part of the table `[events]`.
+    EventsTable {
+        max_streams: usize,
+        ..enabled,
+        ..keep_days,
+        ..keep_max,
     }
     /// The table `[http]`: timeouts and sizes.
     HttpTable {
@@ -159,6 +168,7 @@ impl File {
         config.tls = self.tls.map(TlsTable::into_files).transpose()?;
         self.cors.unwrap_or_default().apply(&mut config.cors)?;
         self.rate_limits.unwrap_or_default().apply(&mut config.rate_limits);
+        put(&mut config.max_event_streams, self.events.unwrap_or_default().max_streams);
         Ok(config)
     }
 }

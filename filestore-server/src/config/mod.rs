@@ -81,6 +81,8 @@ pub struct Config {
     pub cors: Cors,
     /// Rate limits by key and by address.
     pub rate_limits: RateLimits,
+    /// The maximum number of streams of events. Each also uses a connection.
+    pub max_event_streams: usize,
     /// The certificate and key for TLS. With `None`, the server speaks plain HTTP, to a proxy or on loopback.
     pub tls: Option<TlsFiles>,
 }
@@ -105,6 +107,7 @@ impl Default for Config {
             audit_log: None,
             cors: Cors::default(),
             rate_limits: RateLimits::default(),
+            max_event_streams: 1000,
             tls: None,
         }
     }

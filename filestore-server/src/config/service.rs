@@ -10,6 +10,9 @@ use crate::admission::limiter::RateLimits;
 use crate::http::forwarded::IpRange;
 use crate::listen::body;
 
+/// The highest limit of streams of events.
+const MOST_EVENT_STREAMS: usize = 100_000;
+
 /// The options of a [`service`](crate::service()). `Default` is a service at the root, without a public URL, that
 /// needs a key for every request.
 ///
@@ -49,6 +52,8 @@ pub struct ServiceOptions {
     pub cors: Cors,
     /// Rate limits by key and by address.
     pub rate_limits: RateLimits,
+    /// The maximum number of streams of events (default 1000).
+    pub max_event_streams: usize,
 }
 
 impl Default for ServiceOptions {
@@ -71,6 +76,7 @@ impl From<&Config> for ServiceOptions {
             audit_log: config.audit_log.clone(),
             cors: config.cors.clone(),
             rate_limits: config.rate_limits,
+            max_event_streams: config.max_event_streams,
         }
     }
 }
@@ -90,6 +96,10 @@ impl ServiceOptions {
             if time.is_zero() {
                 return Err(ConfigError::Value { key, problem: "must be at least 1" });
             }
+        }
+        if self.max_event_streams > MOST_EVENT_STREAMS {
+            let problem = "must be 0 to 100000";
+            return Err(ConfigError::Value { key: "events.max_streams", problem });
         }
         self.check_rate_limits()
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use filestore_core::config_file::{ByteCount, Seconds};
 
-use super::file::{CorsTable, File, HttpTable, ListenAddress, RateLimitsTable, TlsTable};
+use super::file::{
+    CorsTable, EventsTable, File, HttpTable, ListenAddress, RateLimitsTable, TlsTable,
+};
 use super::{Config, ConfigError};
 use crate::admission::cors::{Cors, Origins};
 use crate::admission::limiter::RateLimits;
@@ -25,8 +27,18 @@ impl Config {
         let own = toml::Table::try_from(File::from(self)).map_err(|error| unwritable(&error))?;
         let mut all: toml::Table =
             toml::from_str(&self.store.to_toml()?).map_err(|error| unwritable(&error))?;
-        all.extend(own);
+        for (name, value) in own {
+            join(&mut all, name, value);
+        }
         Ok(all.to_string())
+    }
+}
+
+/// Adds a key of the server. A table can have keys of both the store and the server.
+fn join(all: &mut toml::Table, name: String, value: toml::Value) {
+    match (all.get_mut(&name), value) {
+        (Some(toml::Value::Table(of_store)), toml::Value::Table(own)) => of_store.extend(own),
+        (_, value) => _ = all.insert(name, value),
     }
 }
 
@@ -51,6 +63,10 @@ impl From<&Config> for File {
             audit_log: config.audit_log.clone(),
             cors: Some(CorsTable::from(&config.cors)),
             rate_limits: Some(RateLimitsTable::from(&config.rate_limits)),
+            events: Some(EventsTable {
+                max_streams: Some(config.max_event_streams),
+                ..EventsTable::default()
+            }),
             ..Self::default()
         }
     }
@@ -139,6 +155,8 @@ mod tests {
             allowed_origins = ["https://a.b"]
             [rate_limits]
             key_requests = 5
+            [events]
+            max_streams = 7
         "#;
         for config in [Config::default(), Config::from_toml(text).unwrap()] {
             let printed = config.to_toml().unwrap();

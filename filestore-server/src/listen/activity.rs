@@ -61,6 +61,8 @@ pub(super) struct Activity {
     brief_drain: AtomicBool,
     /// True while the service works on a reply without a head yet.
     answering: AtomicBool,
+    /// True while the service sends a reply that has no end of its own.
+    endless: AtomicBool,
     /// True once the client has closed its writing side while a request was running.
     half_closed: AtomicBool,
     /// True if bytes arrived behind the current request, so the next request has begun.
@@ -112,9 +114,15 @@ impl Activity {
         self.answering.store(false, Relaxed);
     }
 
+    /// Records whether the reply has no end of its own.
+    pub(super) fn set_endless(&self, endless: bool) {
+        self.endless.store(endless, Relaxed);
+    }
+
     /// Ends the request after its reply. Bytes behind it start the next request.
     pub(super) fn finish(&self) {
         self.answered();
+        self.set_endless(false);
         self.traffic.request_ended();
         let begun = self.ahead.swap(false, Relaxed);
         self.enter(if begun { Phase::Header } else { Phase::Idle });
@@ -136,10 +144,17 @@ impl Activity {
         self.half_closed.load(Relaxed)
     }
 
-    /// Returns true if the client has closed its writing side and waits for the head of a reply, or has
-    /// disconnected. The two cannot be distinguished.
+    /// Returns true if the client has closed its writing side and waits for the head of a reply or for
+    /// an endless reply, or has disconnected. The two cannot be distinguished.
     fn may_be_gone(&self) -> bool {
-        self.is_half_closed() && self.answering.load(Relaxed)
+        let is_awaited = self.answering.load(Relaxed) || self.endless.load(Relaxed);
+        self.is_half_closed() && is_awaited
+    }
+
+    /// Returns true if a stop waits for a client that does not take a reply without an end.
+    fn holds_up_a_stop(&self) -> bool {
+        let is_stopping = self.stopping.load(std::sync::atomic::Ordering::Acquire);
+        is_stopping && self.endless.load(Relaxed) && self.is_stalled()
     }
 
     /// Records whether the client accepts written bytes, and how many. `written` is pending if it does not.
@@ -249,6 +264,9 @@ impl PhaseTimeouts {
             }
         }
 
+        if activity.holds_up_a_stop() {
+            return Poll::Ready(());
+        }
         if activity.may_be_gone() {
             let since = *self.half_closed.get_or_insert_with(Instant::now);
             return self.timer.poll_passed(cx, since + options.half_closed);

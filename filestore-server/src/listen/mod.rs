@@ -76,8 +76,8 @@ use throttle::Throttle;
 pub use tls::{BadTlsFiles, Tls, TlsFiles};
 pub use traffic::Traffic;
 pub(crate) use validity::Validity;
-pub(crate) use watched::Held;
 pub use watched::{BriefDrain, RequestBody};
+pub(crate) use watched::{Endless, Held};
 
 /// Timeouts and limits for connections. `Default` has the documented values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

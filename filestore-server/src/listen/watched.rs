@@ -130,6 +130,11 @@ impl AsyncWrite for WatchedSocket {
 #[derive(Debug, Clone, Copy)]
 pub struct BriefDrain;
 
+/// A mark in the extensions of a reply that goes on for as long as its client wants. A client that closes its writing
+/// side has left such a reply, and a stop waits for no client that does not take it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endless;
+
 /// The service of one connection.
 pub(super) struct WatchedService<S> {
     pub(super) service: S,
@@ -178,6 +183,7 @@ where
         let mut response = ready!(this.future.poll(cx))?;
         let running = this.running.take().expect("not polled after its end");
         running.0.answered();
+        running.0.set_endless(response.extensions_mut().remove::<Endless>().is_some());
         running.0.set_brief_drain(response.extensions_mut().remove::<BriefDrain>().is_some());
 
         // The rest of the body will not be read: the connection ends with this reply (RFC 9112

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use filestore_core::admin::{
-    BreakerState, DiskSpace, FsckSummary, LastBackup, Load, ProviderStatus, PurgeReport,
-    ResumableLoad, VariantLoad, Waiting,
+    BreakerState, DiskSpace, EventLogLoad, FsckSummary, LastBackup, Load, ProviderStatus,
+    PurgeReport, ResumableLoad, VariantLoad, Waiting,
 };
+use filestore_core::webhooks::{Webhook, WebhookCounts};
 use filestore_core::{Timestamp, Usage};
 
 use super::text::Text;
 use crate::listen::{Traffic, Validity};
+use crate::streams::Streams;
 
 /// Writes the version and the start time.
 pub(super) fn about(text: &mut Text, load: &Load) {
@@ -52,6 +54,54 @@ pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
     );
 }
 
+/// Writes the streams of events.
+pub(super) fn streams(text: &mut Text, streams: &Streams) {
+    text.gauge("filestore_event_streams", "Streams of events that are open.", streams.count());
+    text.counter(
+        "filestore_event_streams_refused",
+        "Streams of events that were refused because of a limit.",
+        streams.refused(),
+    );
+}
+
+/// Writes the deliveries of this server to webhooks.
+pub(super) fn deliveries(text: &mut Text, counts: WebhookCounts) {
+    let mut attempts =
+        text.counters("filestore_webhook_deliveries", "Attempts to send an event to a webhook.");
+    for (outcome, count) in [
+        ("delivered", counts.delivered),
+        ("refused", counts.refused),
+        ("unreachable", counts.unreachable),
+    ] {
+        attempts.sample(&[("outcome", outcome)], count);
+    }
+}
+
+/// Writes the webhooks of the store. Left out while the database does not answer.
+pub(super) fn webhooks(text: &mut Text, webhooks: &[Webhook], now: Timestamp) {
+    let (mut ok, mut failing, mut disabled, mut longest) = (0_u64, 0_u64, 0_u64, Duration::ZERO);
+    for webhook in webhooks {
+        match (webhook.disabled, webhook.health.failing_since) {
+            (Some(_), _) => disabled += 1,
+            (None, None) => ok += 1,
+            (None, Some(since)) => {
+                failing += 1;
+                let millis = now.as_millis().saturating_sub(since.as_millis());
+                longest = longest.max(Duration::from_millis(u64::try_from(millis).unwrap_or(0)));
+            }
+        }
+    }
+    let mut states = text.gauges("filestore_webhooks", "Webhooks by their state.");
+    for (state, count) in [("ok", ok), ("failing", failing), ("disabled", disabled)] {
+        states.sample(&[("state", state)], count);
+    }
+    text.gauge(
+        "filestore_webhook_failing_seconds",
+        "Time for which the worst enabled webhook has accepted no event, although some wait.",
+        longest.as_secs(),
+    );
+}
+
 /// Writes the state of the disk, the uploads and the database.
 pub(super) fn store(text: &mut Text, load: &Load) {
     if let Some(disk) = &load.disk {
@@ -72,6 +122,9 @@ pub(super) fn store(text: &mut Text, load: &Load) {
     );
 
     resumable(text, &load.resumable);
+    if let Some(events) = &load.events {
+        event_log(text, events, load.at);
+    }
 
     text.gauge(
         "filestore_database_writes_waiting",
@@ -128,6 +181,16 @@ fn resumable(text: &mut Text, load: &ResumableLoad) {
     for (end, count) in ends {
         ended.sample(&[("end", end)], count);
     }
+}
+
+fn event_log(text: &mut Text, log: &EventLogLoad, now: Timestamp) {
+    text.gauge("filestore_events_kept", "Events that the log keeps, about.", log.kept);
+    let age = log.oldest_at.map_or(0.0, |oldest| (seconds(now) - seconds(oldest)).max(0.0));
+    text.gauge(
+        "filestore_events_oldest_seconds",
+        "Age of the oldest event. 0 if there is none.",
+        age,
+    );
 }
 
 fn disk_space(text: &mut Text, disk: &DiskSpace) {

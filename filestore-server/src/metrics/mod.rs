@@ -30,6 +30,7 @@ use tokio::sync::Mutex;
 
 use crate::listen::{Tls, Traffic};
 use crate::route_table::{ROUTES, Route};
+use crate::streams::Streams;
 use cached_totals::CachedTotals;
 use latency::Latency;
 pub(crate) use text::Format;
@@ -90,15 +91,21 @@ impl Metrics {
     }
 
     /// Returns all metrics as text.
-    pub(crate) async fn expose(&self, store: &FileStore, format: Format) -> String {
+    pub(crate) async fn expose(
+        &self,
+        store: &FileStore,
+        streams: &Streams,
+        format: Format,
+    ) -> String {
         let mut totals = self.scraping.lock().await;
         let admin = store.admin();
-        let (load, providers, purge, backups, stored) = tokio::join!(
+        let (load, providers, purge, backups, stored, webhooks) = tokio::join!(
             admin.load(),
             admin.provider_status(),
             admin.purge_plan(),
             admin.last_backups(),
             totals.of(store),
+            store.webhooks().list(),
         );
 
         let mut text = text::Text::new(format);
@@ -107,6 +114,11 @@ impl Metrics {
         exposition::traffic(&mut text, &self.traffic);
         if let Some(validity) = self.tls.get().and_then(Tls::validity) {
             exposition::certificate(&mut text, validity);
+        }
+        exposition::streams(&mut text, streams);
+        exposition::deliveries(&mut text, store.webhooks().counts());
+        if let Ok(webhooks) = webhooks {
+            exposition::webhooks(&mut text, &webhooks, load.at);
         }
         exposition::store(&mut text, &load);
         exposition::variants(&mut text, &load.variants);
@@ -168,7 +180,7 @@ mod tests {
         let mut config = StoreConfig::default();
         config.backup_destinations.push(BackupDestination::new("nightly", "/nowhere"));
         let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
-        let text = metrics.expose(&store, Format::Prometheus).await;
+        let text = metrics.expose(&store, &Streams::new(1), Format::Prometheus).await;
         store.close().await;
         text
     }

@@ -25,9 +25,13 @@ use crate::error::{self, Refusal, RefusalKind};
 use crate::http::range::ByteRange;
 use crate::listen::throttle::Throttle;
 use crate::resumable::register;
+use crate::streams::TooManyStreams;
 
 /// The default value of Retry-After for a full queue.
 const BUSY_RETRY_SECS: u64 = 1;
+
+/// The value of Retry-After for one stream of events too many.
+const STREAM_RETRY_SECS: u64 = 5;
 
 /// The patch types of a resource (RFC 5789 section 3.1).
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
@@ -54,6 +58,8 @@ pub(crate) enum Failure {
     Misdirected,
     /// The client makes too many requests.
     RateLimited(Refused),
+    /// The client, or all clients together, have too many streams of events.
+    TooManyStreams(TooManyStreams),
     /// No resource has this path.
     UnknownPath,
     /// The resource does not support the method. The value is that of `Allow`.
@@ -89,6 +95,12 @@ impl From<Unwanted> for Failure {
             Unwanted::Misdirected => Self::Misdirected,
             Unwanted::Forbidden(message) => Error::new(ErrorKind::Forbidden, message).into(),
         }
+    }
+}
+
+impl From<TooManyStreams> for Failure {
+    fn from(refusal: TooManyStreams) -> Self {
+        Self::TooManyStreams(refusal)
     }
 }
 
@@ -164,7 +176,7 @@ impl Failure {
             Self::UnknownPath => Kind::Core(ErrorKind::NotFound),
             Self::WithoutOneHost => Kind::Own(RefusalKind::MalformedRequest),
             Self::Misdirected => Kind::Own(RefusalKind::MisdirectedRequest),
-            Self::RateLimited(_) => Kind::Own(RefusalKind::RateLimited),
+            Self::RateLimited(_) | Self::TooManyStreams(_) => Kind::Own(RefusalKind::RateLimited),
             Self::MethodNotAllowed(_) => Kind::Own(RefusalKind::MethodNotAllowed),
             Self::UnsupportedMediaType(_) | Self::UnsupportedPatch | Self::UnsupportedCoding => {
                 Kind::Own(RefusalKind::UnsupportedMediaType)
@@ -187,6 +199,9 @@ impl Failure {
                     .into()
             }
             Self::RateLimited(refused) => refused.detail().into(),
+            Self::TooManyStreams(TooManyStreams { limit, of }) => {
+                format!("too many streams of events, limit for each {of}: {limit}").into()
+            }
             Self::UnknownPath => "no such path".into(),
             Self::MethodNotAllowed(allow) => format!("this path answers only {allow}").into(),
             Self::UnsupportedMediaType(expected) => format!("the body must be {expected}").into(),
@@ -212,6 +227,7 @@ impl Failure {
             Self::UnsupportedMediaType(expected) => details.allowed = vec![(*expected).to_owned()],
             Self::UnsupportedPatch => details.allowed = vec![MERGE_PATCH.to_owned()],
             Self::UnsupportedCoding => details.field = Some("Content-Encoding".to_owned()),
+            Self::TooManyStreams(refusal) => details.limit = Some(refusal.limit as u64),
             Self::Misdirected => details.field = Some("Host".to_owned()),
             Self::WithoutOneHost
             | Self::RateLimited(_)
@@ -255,6 +271,9 @@ impl Failure {
                 if let Some(rate) = refused.rate {
                     rate.add_headers(headers);
                 }
+            }
+            Self::TooManyStreams(_) => {
+                headers.insert(RETRY_AFTER, STREAM_RETRY_SECS.into());
             }
             Self::MethodNotAllowed(allow) => {
                 headers.insert(ALLOW, HeaderValue::from_static(allow));

@@ -15,6 +15,7 @@ mod document;
 mod error;
 mod not_ready;
 mod success;
+mod unshared;
 mod caching;
 
 pub(crate) use caching::{cache_control, shared};
@@ -23,8 +24,9 @@ pub(crate) use error::{Failure, MERGE_PATCH};
 pub(crate) use not_ready::not_ready;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
-    Empty, Unfinished, as_ok, created, created_again, empty, found, json_text, metrics,
-    not_modified, ok, ok_streamed, page, partial_content, preflight, see_other, with_etag,
+    EVENT_STREAM, Empty, Unfinished, as_ok, created, created_again, empty, event_stream, found,
+    json_text, metrics, not_modified, ok, ok_streamed, page, partial_content, preflight, see_other,
+    with_etag,
 };
 
 #[cfg(test)]

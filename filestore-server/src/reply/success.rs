@@ -1,11 +1,14 @@
 //! Replies for successful requests, with a constructor for each status.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 use bytes::Bytes;
 use filestore_core::{Error, FileRecord};
 use futures_util::Stream;
-use http::header::{CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION};
+use http::header::{
+    CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use warp::Reply as _;
@@ -13,7 +16,9 @@ use warp::reply::Response;
 
 use super::document;
 use super::error::Failure;
+use super::unshared::Unshared;
 use crate::http::etag::EntityTag;
+use crate::listen::Endless;
 use crate::metrics::Format;
 
 /// The header that marks a repeated stored reply.
@@ -61,6 +66,28 @@ pub(crate) fn ok_streamed(
     let mut response = document::of_text(StatusCode::OK, Bytes::new());
     *response.body_mut() = warp::reply::stream(json).into_response().into_body();
     response.extensions_mut().insert(Unfinished);
+    response
+}
+
+/// The media type of a stream of events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// The header that keeps nginx from collecting a reply before it passes on the first byte.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Replies 200 with a stream of events, which has no end of its own. `no-transform` keeps proxies from compressing
+/// it, because a compressor holds bytes back.
+pub(crate) fn event_stream(
+    blocks: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+) -> Response {
+    let mut response = document::of_text(StatusCode::OK, Bytes::new());
+    *response.body_mut() = warp::reply::stream(Unshared::new(blocks)).into_response().into_body();
+    response.extensions_mut().insert(Endless);
+
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 

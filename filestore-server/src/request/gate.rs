@@ -88,6 +88,11 @@ impl Call {
     /// right. The expiry of a signed URL is not checked, because the upload began in time.
     pub(crate) async fn recheck(&self) -> Result<Sight> {
         self.store().shared().refresh_secrets(Recency::Second).await?;
+        self.recheck_in_memory()
+    }
+
+    /// Checks like [`recheck`](Self::recheck), by the keys and secrets in memory.
+    pub(crate) fn recheck_in_memory(&self) -> Result<Sight> {
         if let Some(signed) = &self.signed {
             return Ok(signed.recheck(self.store())?);
         }

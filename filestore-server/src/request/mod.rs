@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod gate;
+pub(crate) mod log_sight;
 pub(crate) mod notes;
 pub(crate) mod incoming;
 pub(crate) mod form;

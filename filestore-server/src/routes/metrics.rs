@@ -26,5 +26,5 @@ async fn metrics(call: Arc<Call>) -> Result<Response, Failure> {
 pub(crate) async fn exposed(app: &App, headers: &HeaderMap) -> Response {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     let format = Format::accepted(accept.unwrap_or_default());
-    reply::metrics(app.metrics.expose(&app.store, format).await, format)
+    reply::metrics(app.metrics.expose(&app.store, &app.streams, format).await, format)
 }

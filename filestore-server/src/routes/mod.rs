@@ -29,6 +29,8 @@ mod bindings;
 mod sheets;
 mod uploads;
 mod organizations;
+mod events;
+mod webhooks;
 mod providers;
 mod health;
 mod description;
@@ -95,6 +97,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         sheets::routes(),
         uploads::routes(),
         organizations::routes(),
+        events::routes(),
+        webhooks::routes(),
         me::routes(),
         description::routes(),
         admin::routes(),

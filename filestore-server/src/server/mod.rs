@@ -153,6 +153,7 @@ impl Server {
     pub async fn stop(self) {
         let end = Instant::now() + self.config.http.grace;
         self.stopping.send_replace(true);
+        self.service.end_event_streams();
         // Their clients receive the report before the grace period is over.
         self.store.admin().migrate_stop_all();
         self.store.admin().fsck_stop_here();

@@ -25,6 +25,7 @@ impl Server {
         let of_the_server = waiting(&self.config, &config);
         let reloaded = self.store.reload(config.store).await?;
         self.service.set_rate_limits(&config.rate_limits);
+        self.service.set_max_event_streams(config.max_event_streams);
         self.workers.refresh(&self.store);
 
         if check_providers {

@@ -173,6 +173,17 @@ impl FileService {
         self.app.limits.set(limits);
     }
 
+    /// Sets the maximum number of streams of events. Running streams continue.
+    pub fn set_max_event_streams(&self, most: usize) {
+        self.app.streams.set_most(most);
+    }
+
+    /// Ends all streams of events. Call it when your server begins to stop, because a stream has no end of its own.
+    /// A stream that begins later ends at once.
+    pub fn end_event_streams(&self) {
+        self.app.streams.stop();
+    }
+
     /// Stops the exchange of rate limits with other servers, before the store is closed.
     pub(crate) fn end_sharing(&self) {
         *self.app.sharing.lock() = JoinSet::new();

@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 
 use crate::listen::body::BoxError;
-use crate::listen::{BriefDrain, Held};
+use crate::listen::{BriefDrain, Endless, Held};
 
 /// The reply body. A request counts as running until its reply's body is dropped.
 pub struct ReplyBody {
@@ -24,6 +24,7 @@ impl ReplyBody {
     /// Takes a reply's body, and the marks for our own listener.
     pub(super) fn take_over(mut response: warp::reply::Response) -> Response<Self> {
         response.extensions_mut().remove::<BriefDrain>();
+        response.extensions_mut().remove::<Endless>();
         let held = response.extensions_mut().remove::<Held>();
         response
             .map(|body| Self { inner: body.map_err(BoxError::from).boxed_unsync(), _held: held })

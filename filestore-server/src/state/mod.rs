@@ -2,6 +2,8 @@
 
 pub(crate) mod shared_check;
 
+use std::sync::Arc;
+
 use filestore_core::FileStore;
 use filestore_core::admin::Health;
 use parking_lot::Mutex;
@@ -14,6 +16,7 @@ use crate::audit::Audit;
 use crate::config::ServiceOptions;
 use crate::http::base::Base;
 use crate::metrics::Metrics;
+use crate::streams::Streams;
 
 /// The state that all requests share.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct App {
     pub(crate) audit: Audit,
     /// The rate limits.
     pub(crate) limits: Limits,
+    /// The streams of events.
+    pub(crate) streams: Arc<Streams>,
     /// The check of readiness.
     pub(crate) readiness: SharedCheck<Health>,
     /// The task that exchanges rate limits with other servers, if there can be any.
@@ -46,6 +51,7 @@ impl App {
             .trusting(&options.trusted_proxies, &options.cors);
         let limits = Limits::default();
         limits.set(&options.rate_limits);
+        let streams = Arc::new(Streams::new(options.max_event_streams));
         Self {
             store,
             options,
@@ -54,6 +60,7 @@ impl App {
             metrics: Metrics::new(),
             audit,
             limits,
+            streams,
             readiness: SharedCheck::default(),
             sharing: Mutex::default(),
         }

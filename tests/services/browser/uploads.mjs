@@ -1,5 +1,6 @@
 // Resumable uploads of foreign clients, over a line that breaks: tus-js-client in Node.js, then tus-js-client and Uppy
-// in Chromium, on a page of another origin, with an API key and with a signed URL. Arguments: the program of the
+// in Chromium, on a page of another origin, with an API key and with a signed URL. The page also follows the log of
+// events. Arguments: the program of the
 // server, a directory to work in, the program of Chromium, the bundle of Uppy.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -263,6 +264,43 @@ async function pageUppy({ options, name }) {
   return successful[0].uploadURL;
 }
 
+// Reads a stream of events until it tells of a file, and returns the id of that event.
+async function pageFollows({ url, headers, file }) {
+  const reply = await fetch(url, { headers: { ...headers, Accept: 'text/event-stream' } });
+  if (!reply.ok) throw new Error(await reply.text());
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`the stream has ended: ${text}`);
+    const blocks = (text + value).split('\n\n');
+    text = blocks.pop();
+    const block = blocks.find((block) => block.includes(`"file_id":"${file}"`));
+    if (block) {
+      await reader.cancel();
+      return block.match(/^id: (.*)$/m)[1];
+    }
+  }
+}
+
+// A page follows the log with a key, and goes on after the last event.
+async function followsInThePage(page) {
+  const upload = async (name) => {
+    const body = new FormData();
+    body.set('file', new Blob([name]), name);
+    body.set('organization_id', '42');
+    body.set('sub_system', 'films');
+    const reply = await fetch(`${line.url}/api/v1/files/upload`, { method: 'POST', headers: bearer(), body });
+    return (await reply.json()).file_id;
+  };
+  const url = `${line.url}/api/v1/events`;
+  const first = await upload('one');
+  const id = await page.evaluate(pageFollows, { url, headers: bearer(), file: first });
+  const second = await upload('two');
+  const headers = { ...bearer(), 'Last-Event-ID': id };
+  await page.evaluate(pageFollows, { url: `${url}?after=end`, headers, file: second });
+}
+
 async function inThePage(page, origin) {
   const withKey = { endpoint: endpoint(), headers: bearer(), retryDelays: RETRIES };
   const withUrl = async () => ({ endpoint: await signed(), retryDelays: RETRIES });
@@ -298,6 +336,8 @@ async function inThePage(page, origin) {
   await blank();
   assert.equal(await page.evaluate(pageContinues, given), url);
   await stored(url, BYTES);
+
+  await followsInThePage(page);
 
   // A page can ask for the record in the last reply.
   const asking = { ...withKey, headers: { ...bearer(), Prefer: 'return=representation' } };

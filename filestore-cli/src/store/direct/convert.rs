@@ -2,9 +2,11 @@
 
 use filestore_core::admin::{FsckDepth, FsckMode, FsckOptions, FsckStart};
 use filestore_core::api::{
-    CreateBinding, FsckRunRequest, ListQuery, Metadata, PageQuery, UpdateBinding,
+    CreateBinding, EventQuery, FsckRunRequest, ListQuery, Metadata, PageQuery, ResumableUpload,
+    ResumableUploadList, UpdateBinding,
 };
 use filestore_core::bindings::{BindingChange, NewBinding};
+use filestore_core::events::{After, EventFilter, EventKind};
 use filestore_core::uploads::UploadId;
 use filestore_core::{
     self as core, CustomMetadata, ListRequest, PageRequest, Patch, Sha256, Timestamp,
@@ -43,6 +45,31 @@ pub(super) fn page_request(query: &PageQuery) -> PageRequest {
     request.limit = query.limit.map(|limit| limit as usize);
     request.cursor.clone_from(&query.cursor);
     request
+}
+
+/// Reads the filter of a query for events, with the rules of a server.
+pub(super) fn event_filter(query: &EventQuery) -> Result<EventFilter> {
+    let mut filter = EventFilter::new();
+    if let Some(types) = &query.types {
+        filter = filter.kinds(EventKind::parse_list(types)?);
+    }
+    if let Some(organization) = &query.organization_id {
+        filter = filter.organization(organization.parse()?);
+    }
+    Ok(filter)
+}
+
+/// Reads the size of a page of events, with the rules of a server.
+pub(super) fn event_limit(query: &EventQuery) -> Result<usize> {
+    match query.limit.unwrap_or(100) {
+        limit @ 1..=1000 => Ok(limit as usize),
+        _ => Err(core::Error::invalid("limit", "limit is 1 to 1000").with_limit(1000).into()),
+    }
+}
+
+/// Reads a place in the log of events.
+pub(super) fn place(text: Option<&str>, otherwise: After) -> Result<After> {
+    Ok(text.map_or(Ok(otherwise), str::parse)?)
 }
 
 /// Reads the position and the length of a page of resumable uploads, with the rules of a server.

@@ -15,17 +15,21 @@ use filestore_core::admin::{Backups, MigrateOptions, NoProgress};
 use filestore_core::api::{
     AccessMode, AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply,
-    CreateBackup, CreateBinding, CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt,
-    Explanation, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery,
-    ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery,
-    ProviderCheckReport, ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
-    RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList,
-    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
+    CreateBackup, CreateBinding, CreateKey, CreateWebhook, DeleteFileResult, DeleteReply,
+    DeletedWebhookReply, EditReply, EditWebhook, EnableWebhook, EraseReceipt, EventOrder,
+    EventPage, EventQuery, Explanation, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest,
+    KeyReply, ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, NewKeyReply, NewWebhookReply, OrganizationId, OrganizationNumber,
+    OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply, PurgeReport,
+    PurgeRunRequest, ReadyReply, ReceiptKeyReply, RedeliverReply, RedeliverWebhook, RestoreBackup,
+    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey,
+    RotateWebhook, SheetMap, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
     SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport, SyncStatusReport,
-    UpdateBinding, UsageReply, VariantCacheReport,
+    UpdateBinding, UsageReply, VariantCacheReport, WebhookFailures, WebhookFailuresQuery,
+    WebhookPingReply, WebhookReply,
 };
 use filestore_core::config::BackupPlace;
+use filestore_core::events::After;
 use filestore_core::explain::Reader;
 use filestore_core::keys::KeyId;
 use filestore_core::uploads::UploadId;
@@ -156,6 +160,20 @@ impl Target for Direct {
         Ok(ListReply::new(self.shown(&page.items).await, page.next_cursor))
     }
 
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
+        let (filter, limit) = (convert::event_filter(query)?, convert::event_limit(query)?);
+        let events = self.store.events(&Scope::All);
+        let page = if query.order == Some(EventOrder::Desc) {
+            let before = convert::place(query.before.as_deref(), After::End)?;
+            events.page_back(&filter, before, limit).await?
+        } else {
+            let after = convert::place(query.after.as_deref(), After::Start)?;
+            let wait = Duration::from_secs(query.wait.unwrap_or_default().into());
+            events.wait(&filter, after, limit, wait).await?
+        };
+        Ok(EventPage::from(&page))
+    }
+
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply> {
         let conditions = convert::preconditions(if_match)?;
         let record = self.files().delete_if(parse_id(id)?, conditions).await?;
@@ -259,6 +277,62 @@ impl Target for Direct {
 
     async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
         Ok((&self.store.keys().revoke(id.parse::<KeyId>()?).await?).into())
+    }
+
+    async fn webhooks(&self) -> Result<Vec<WebhookReply>> {
+        Ok(self.store.webhooks().list().await?.iter().map(Into::into).collect())
+    }
+
+    async fn webhook(&self, id: &str) -> Result<WebhookReply> {
+        let id = id.parse()?;
+        let mut shown = WebhookReply::from(&self.store.webhooks().get(id).await?);
+        let oldest = self.store.webhooks().oldest_waiting(id).await?;
+        shown.oldest_waiting_at = oldest.map(|at| at.to_string());
+        Ok(shown)
+    }
+
+    async fn create_webhook(&self, new: &CreateWebhook) -> Result<NewWebhookReply> {
+        Ok((&self.store.webhooks().create(new.try_into()?).await?).into())
+    }
+
+    async fn edit_webhook(&self, id: &str, edit: &EditWebhook) -> Result<WebhookReply> {
+        Ok((&self.store.webhooks().edit(id.parse()?, edit.try_into()?).await?).into())
+    }
+
+    async fn rotate_webhook(&self, id: &str, rotation: &RotateWebhook) -> Result<NewWebhookReply> {
+        Ok((&self.store.webhooks().rotate(id.parse()?, rotation.overlap()).await?).into())
+    }
+
+    async fn ping_webhook(&self, id: &str) -> Result<WebhookPingReply> {
+        Ok(self.store.webhooks().ping(id.parse()?).await?.into())
+    }
+
+    async fn webhook_failures(
+        &self,
+        id: &str,
+        query: &WebhookFailuresQuery,
+    ) -> Result<WebhookFailures> {
+        let (state, after, limit) = query.page()?;
+        let page = self.store.webhooks().failures(id.parse()?, state, after, limit).await?;
+        Ok((&page).into())
+    }
+
+    async fn redeliver(&self, id: &str, what: &RedeliverWebhook) -> Result<RedeliverReply> {
+        let queued = self.store.webhooks().redeliver(id.parse()?, what.try_into()?).await?;
+        Ok(RedeliverReply::new(queued))
+    }
+
+    async fn enable_webhook(&self, id: &str, from: &EnableWebhook) -> Result<WebhookReply> {
+        Ok((&self.store.webhooks().enable(id.parse()?, from.place()?).await?).into())
+    }
+
+    async fn disable_webhook(&self, id: &str) -> Result<WebhookReply> {
+        Ok((&self.store.webhooks().disable(id.parse()?).await?).into())
+    }
+
+    async fn delete_webhook(&self, id: &str) -> Result<DeletedWebhookReply> {
+        self.store.webhooks().delete(id.parse()?).await?;
+        Ok(DeletedWebhookReply::new(id))
     }
 
     async fn usage(&self, organization: &OrganizationId) -> Result<UsageReply> {

@@ -9,15 +9,18 @@ use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
-    CreateKey, DeleteFileResult, DeleteReply, EditReply, EraseReceipt, Explanation, FileRecord,
-    Fit, ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
-    OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
-    PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RestoreBackup,
-    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
-    StatusReply, SubSystem, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding,
-    UsageReply, VariantCacheReport, VerifyBackup,
+    CreateKey, CreateWebhook, DeleteFileResult, DeleteReply, DeletedWebhookReply, EditReply,
+    EditWebhook, EnableWebhook, EraseReceipt, EventPage, EventQuery, Explanation, FileRecord, Fit,
+    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, NewWebhookReply,
+    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
+    ProviderReply, PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
+    RedeliverReply, RedeliverWebhook, RestoreBackup, RestoreFileResult, RestoreReply,
+    ResumableUpload, ResumableUploadList, RotateKey, RotateWebhook, SheetMap, SignRequest,
+    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
+    SubSystem, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport, VerifyBackup, WebhookFailures, WebhookFailuresQuery, WebhookPingReply,
+    WebhookReply,
 };
 use filestore_core::variants::Motion;
 
@@ -171,6 +174,10 @@ impl Target for Remote {
         Ok(self.client.list(query).await?)
     }
 
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
+        Ok(self.client.events().page(query).await?)
+    }
+
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply> {
         Ok(match if_match {
             Some(condition) => self.client.delete_if_match(id, etag_of(condition)).await?,
@@ -240,6 +247,54 @@ impl Target for Remote {
 
     async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
         Ok(self.client.admin().keys().revoke(id).await?)
+    }
+
+    async fn webhooks(&self) -> Result<Vec<WebhookReply>> {
+        Ok(self.client.webhooks().list().await?)
+    }
+
+    async fn webhook(&self, id: &str) -> Result<WebhookReply> {
+        Ok(self.client.webhooks().get(id).await?)
+    }
+
+    async fn create_webhook(&self, new: &CreateWebhook) -> Result<NewWebhookReply> {
+        Ok(self.client.webhooks().create(new).await?)
+    }
+
+    async fn edit_webhook(&self, id: &str, edit: &EditWebhook) -> Result<WebhookReply> {
+        Ok(self.client.webhooks().edit(id, edit).await?)
+    }
+
+    async fn rotate_webhook(&self, id: &str, rotation: &RotateWebhook) -> Result<NewWebhookReply> {
+        Ok(self.client.webhooks().rotate(id, rotation).await?)
+    }
+
+    async fn ping_webhook(&self, id: &str) -> Result<WebhookPingReply> {
+        Ok(self.client.webhooks().ping(id).await?)
+    }
+
+    async fn webhook_failures(
+        &self,
+        id: &str,
+        query: &WebhookFailuresQuery,
+    ) -> Result<WebhookFailures> {
+        Ok(self.client.webhooks().failures(id, query).await?)
+    }
+
+    async fn redeliver(&self, id: &str, what: &RedeliverWebhook) -> Result<RedeliverReply> {
+        Ok(self.client.webhooks().redeliver(id, what).await?)
+    }
+
+    async fn enable_webhook(&self, id: &str, from: &EnableWebhook) -> Result<WebhookReply> {
+        Ok(self.client.webhooks().enable(id, from).await?)
+    }
+
+    async fn disable_webhook(&self, id: &str) -> Result<WebhookReply> {
+        Ok(self.client.webhooks().disable(id).await?)
+    }
+
+    async fn delete_webhook(&self, id: &str) -> Result<DeletedWebhookReply> {
+        Ok(self.client.webhooks().delete(id).await?)
     }
 
     async fn usage(&self, organization: &OrganizationId) -> Result<UsageReply> {

@@ -26,8 +26,8 @@ pub use migrate::{
 pub use provider::{AdminProvider, ProviderBacklog, ProviderCheckReport, ProviderCheckStep};
 pub use purge::{PurgeReport, PurgeRunRequest};
 pub use status::{
-    StatusAdvice, StatusDisk, StatusMigration, StatusPurge, StatusReply, StatusResumable,
-    StatusStore, StatusUnfinished,
+    StatusAdvice, StatusDisk, StatusEvents, StatusMigration, StatusPurge, StatusReply,
+    StatusResumable, StatusStore, StatusUnfinished,
 };
 pub use sync::{SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport};
 pub use variant::VariantCacheReport;

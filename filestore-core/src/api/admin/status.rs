@@ -22,6 +22,8 @@ pub struct StatusReply {
     pub unfinished: StatusUnfinished,
     /// Resumable uploads. They can wait for their client for a day.
     pub resumable: StatusResumable,
+    /// Log of events. Null if the database does not answer.
+    pub events: Option<StatusEvents>,
     /// Providers with their state, `LOCAL` first.
     pub providers: Vec<AdminProvider>,
     /// Number of files in the store. Temporary files count, and deleted files count until the purge.
@@ -104,6 +106,20 @@ pub struct StatusResumable {
     pub open_bytes: Option<u64>,
     /// Uploads that receive bytes from a request now.
     pub transfers: u64,
+}
+
+/// The log of events.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StatusEvents {
+    /// True if changes write events.
+    pub is_on: bool,
+    /// Number of events that are kept, about.
+    pub kept: u64,
+    /// Time of the oldest event, in RFC 3339 (UTC, milliseconds). Null if there is none.
+    pub oldest_at: Option<String>,
 }
 
 /// Purge work.

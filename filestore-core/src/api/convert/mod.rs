@@ -14,6 +14,8 @@ mod receipt;
 mod upload;
 mod explain;
 mod usage;
+mod event;
+mod webhook;
 mod me;
 mod id;
 mod reply;

@@ -4,6 +4,7 @@
 
 use crate::api;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::event::EventKind;
 use crate::domain::file::disposition::Disposition;
 use crate::domain::file::status::{Location, PurgeStatus, Status, SyncStatus};
 use crate::domain::file::variant::Fit;
@@ -41,6 +42,36 @@ to_wire!(Location => StorageLocation { Local, Cloud, });
 to_wire!(BreakerState => BreakerState { Closed, HalfOpen, Open, });
 to_wire!(CheckOutcome => CheckOutcome { Ok, Cannot, Failed, Skipped, });
 
+to_wire!(EventKind => EventType {
+    FileUploaded,
+    FilePutBack,
+    FileThumbnail,
+    FileReady,
+    FileReplaced,
+    FileEdited,
+    FileDeleted,
+    FileExpired,
+    FileRestored,
+    FilePurged,
+    FileSynced,
+    FileMigrated,
+    FileSyncFailed,
+    FileDamaged,
+    OrganizationErased,
+    BindingCreated,
+    BindingChanged,
+    KeyCreated,
+    KeyRotated,
+    KeyChanged,
+    KeyRevoked,
+    WebhookDisabled,
+    WebhookEnabled,
+    FsckEnded,
+    BackupEnded,
+    MigrationEnded,
+    LogGap,
+});
+
 from_wire!(Status => Status);
 from_wire!(SyncStatus => SyncStatus);
 from_wire!(PurgeStatus => PurgeStatus);
@@ -68,6 +99,9 @@ to_wire!(ErrorKind => ErrorCode {
     IdempotencyMismatch,
     IdempotencyInProgress,
     DigestMismatch,
+    EventsGone,
+    EventsOff,
+    UrlRefused,
     TooLarge,
     TooManyItems,
     QuotaExceeded,
@@ -136,6 +170,14 @@ mod tests {
         assert_eq!(api::SyncStatus::KNOWN.len(), SyncStatus::ALL.len());
         assert_eq!(api::PurgeStatus::KNOWN.len(), PurgeStatus::ALL.len());
         assert_eq!(api::StorageLocation::KNOWN.len(), Location::ALL.len());
+    }
+
+    #[test]
+    fn kinds_of_events_are_spelled_on_the_wire_as_in_the_domain() {
+        for &kind in EventKind::ALL {
+            assert_eq!(api::EventType::from(kind), kind.as_str());
+        }
+        assert_eq!(api::EventType::KNOWN.len(), EventKind::ALL.len());
     }
 
     #[test]

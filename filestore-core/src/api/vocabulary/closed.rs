@@ -33,6 +33,16 @@ closed_word! {
     }
 }
 
+closed_word! {
+    /// Order of a page of events.
+    EventOrder "order" {
+        /// Oldest first.
+        Asc = "asc",
+        /// Newest first.
+        Desc = "desc",
+    }
+}
+
 /// The choice between doing the work and only counting it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DryRun {

@@ -59,6 +59,13 @@ open_word! {
         IdempotencyInProgress = "idempotency_in_progress",
         /// The bytes do not match the SHA-256 digest.
         DigestMismatch = "digest_mismatch",
+        /// The log of events no longer has this event, or is a new log. Read the records again, then follow
+        /// the log from its end.
+        EventsGone = "events_gone",
+        /// Events are switched off in this store.
+        EventsOff = "events_off",
+        /// The server's configuration does not allow the URL or address of a webhook.
+        UrlRefused = "url_refused",
         /// A file, batch or body exceeds its limit.
         TooLarge = "too_large",
         /// A batch has too many files, or a deletion too many ids.

@@ -8,12 +8,14 @@
 
 mod closed;
 mod error_code;
+mod event_type;
 mod open;
 #[cfg(feature = "schema")]
 mod schema;
 
-pub use closed::{Disposition, DryRun, Fit, UnknownWord};
+pub use closed::{Disposition, DryRun, EventOrder, Fit, UnknownWord};
 pub use error_code::ErrorCode;
+pub use event_type::EventType;
 pub use open::{
     AccessMode, BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus,
 };

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{AnimationLimits, ResumableConfig, StoreConfig};
+use super::{AnimationLimits, ResumableConfig, StoreConfig, WebhookConfig};
 use crate::domain::access::signature::{MAX_WINDOW, SigningSecret};
 use crate::domain::error::{Error, ErrorKind};
+use crate::domain::webhook::AllowedHosts;
 
 /// A setting with a value that would stop the store or make the store useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,13 @@ impl StoreConfig {
             return Err(invalid("limits.write_through_secs", "must be at least 1"));
         }
         check_uploads(&self.uploads)?;
+        if self.events.keep < Duration::from_hours(24) {
+            return Err(invalid("events.keep_days", "must be at least 1"));
+        }
+        if self.events.keep_max == 0 {
+            return Err(invalid("events.keep_max", "must be at least 1"));
+        }
+        check_webhooks(&self.webhooks)?;
 
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return Err(invalid("variants.quality", "must be 0 to 100"));
@@ -87,6 +95,29 @@ fn check_uploads(uploads: &ResumableConfig) -> Result<(), InvalidSetting> {
     }
     if uploads.max_open_per_organization == 0 {
         return Err(invalid("uploads.max_open_per_organization", "must be at least 1"));
+    }
+    Ok(())
+}
+
+fn check_webhooks(webhooks: &WebhookConfig) -> Result<(), InvalidSetting> {
+    if AllowedHosts::parse(&webhooks.allow).is_err() {
+        let problem = "must have addresses, ranges such as 10.0.5.0/24, and names of hosts";
+        return Err(invalid("webhooks.allow", problem));
+    }
+    if !(Duration::from_secs(1)..=Duration::from_mins(1)).contains(&webhooks.timeout) {
+        return Err(invalid("webhooks.timeout_secs", "must be 1 to 60"));
+    }
+    if !(1..=32).contains(&webhooks.concurrency) {
+        return Err(invalid("webhooks.concurrency", "must be 1 to 32"));
+    }
+    if !(1..=10_000).contains(&webhooks.in_flight) {
+        return Err(invalid("webhooks.in_flight", "must be 1 to 10000"));
+    }
+    if webhooks.disable_after < Duration::from_hours(24) {
+        return Err(invalid("webhooks.disable_after_days", "must be at least 1"));
+    }
+    if !(1..=10_000).contains(&webhooks.max) {
+        return Err(invalid("webhooks.max", "must be 1 to 10000"));
     }
     Ok(())
 }

@@ -169,12 +169,14 @@ pub struct LeftInDatabase {
     pub replies: u64,
     /// Resumable uploads.
     pub uploads: u64,
+    /// Events, except those of existing files, and those about earlier erasures.
+    pub events: u64,
 }
 
 impl LeftInDatabase {
     /// Describes the remaining rows. `None` if there are none.
     pub(crate) fn describe(self) -> Option<String> {
-        let Self { files, dropped, notes, bindings, replies, uploads } = self;
+        let Self { files, dropped, notes, bindings, replies, uploads, events } = self;
         let all = [
             (files, "files"),
             (dropped, "replaced blobs, which stay listed until their grace period ends"),
@@ -182,6 +184,7 @@ impl LeftInDatabase {
             (bindings, "bindings"),
             (replies, "remembered replies"),
             (uploads, "resumable uploads"),
+            (events, "events"),
         ];
         let left: Vec<_> = all
             .into_iter()

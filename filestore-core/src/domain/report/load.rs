@@ -18,6 +18,8 @@ pub struct Load {
     pub unfinished: Unfinished,
     /// Resumable uploads.
     pub resumable: ResumableLoad,
+    /// The log of events. `None` while the database does not answer.
+    pub events: Option<EventLogLoad>,
     /// Changes that wait for the database writer.
     pub writes: QueueLoad,
     /// Variants and their caches.
@@ -68,6 +70,18 @@ impl QueueLoad {
     pub(crate) fn new(waiting: usize, max: usize) -> Self {
         Self { waiting: waiting as u64, max: max as u64 }
     }
+}
+
+/// The log of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventLogLoad {
+    /// True if changes write events.
+    pub is_on: bool,
+    /// Number of events that are kept. With PostgreSQL, changes that failed count as well.
+    pub kept: u64,
+    /// Time of the oldest event. `None` if there is none.
+    pub oldest_at: Option<Timestamp>,
 }
 
 /// Variant work and variant caches.

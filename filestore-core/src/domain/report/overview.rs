@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::fsck::FsckStatus;
-use super::load::ResumableLoad;
+use super::load::{EventLogLoad, ResumableLoad};
 use super::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
 use crate::domain::file::damage::Damage;
 use crate::domain::file::usage::Stored;
@@ -43,6 +43,8 @@ pub struct Overview {
     pub unfinished: Unfinished,
     /// Resumable uploads.
     pub resumable: ResumableLoad,
+    /// The log of events. `None` if the database does not answer.
+    pub events: Option<EventLogLoad>,
     /// Providers: `LOCAL` first, then the configured providers, then removed providers with waiting
     /// work.
     pub providers: Vec<ProviderStatus>,
@@ -305,6 +307,7 @@ mod tests {
             disk: Some(DiskSpace::new(2 << 30, 100 << 30, 1)),
             unfinished: Unfinished::new(1, 1, 100, 100),
             resumable: ResumableLoad::default(),
+            events: None,
             providers: vec![provider("eu")],
             total: Stored::default(),
             sync: SyncStatusReport::default(),

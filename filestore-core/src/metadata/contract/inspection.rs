@@ -225,7 +225,7 @@ pub(crate) async fn a_check_goes_on_from_its_stored_state(metadata: &dyn Metadat
     let mut one = Finding::new(light, "s3", "name", "detail").of_file(FileId::generate(at(0)));
     let two = Finding::new(grave, "LOCAL", "b", "detail");
     let found = vec![one.clone(), two.clone()];
-    assert_eq!(metadata.inspection().save_check(&stored, found).await.unwrap(), (2, 0));
+    assert_eq!(metadata.inspection().save_check(&stored, found, at(0)).await.unwrap(), (2, 0));
     assert_eq!(
         metadata.inspection().findings(CheckName::Asked, 9).await.unwrap(),
         [two.clone(), one.clone()]
@@ -233,7 +233,10 @@ pub(crate) async fn a_check_goes_on_from_its_stored_state(metadata: &dyn Metadat
 
     one.outcome = FindingOutcome::Repaired("done".into());
     let later = CheckRun { found: 2, cursor: "y".into(), ..stored };
-    assert_eq!(metadata.inspection().save_check(&later, vec![one.clone()]).await.unwrap(), (2, 1));
+    assert_eq!(
+        metadata.inspection().save_check(&later, vec![one.clone()], at(0)).await.unwrap(),
+        (2, 1)
+    );
     let kept = CheckRun { repaired: 1, ..later };
     assert_eq!(metadata.inspection().check_run(CheckName::Asked).await.unwrap(), Some(kept));
     assert_eq!(metadata.inspection().findings(CheckName::Asked, 1).await.unwrap(), [two]);

@@ -140,7 +140,10 @@ pub(crate) async fn a_lease_can_be_renewed_and_ends(metadata: &dyn Metadata) {
     assert_eq!(metadata.withdraw_old_writes(end, end, 9).await.unwrap(), 0, "its note is young");
     assert_eq!(sync_claims::claim(metadata, "two", later, 9).await.len(), 1);
 
-    metadata.fail_sync("one", record.file_id, AfterFailure::GiveUp, "out of reach").await.unwrap();
+    metadata
+        .fail_sync("one", record.file_id, AfterFailure::GiveUp(at(0)), "out of reach")
+        .await
+        .unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "it is the other's now");
 }
 

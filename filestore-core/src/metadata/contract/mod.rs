@@ -42,6 +42,8 @@ pub(crate) mod holdings;
 pub(crate) mod intents;
 pub(crate) mod signing;
 pub(crate) mod erasures;
+pub(crate) mod events;
+pub(crate) mod webhooks;
 pub(crate) mod inspection;
 pub(crate) mod upkeep;
 pub(crate) mod damage;
@@ -126,6 +128,22 @@ macro_rules! contract_tests {
                 the_newest_terminated_binding_resumes,
                 each_change_of_a_binding_shows_at_once,
                 the_active_bindings_of_several_are_read_together,
+            }
+            webhooks {
+                a_webhook_reads_back_whole,
+                a_webhook_changes_what_the_change_names,
+                a_rotated_webhook_keeps_the_former_secret,
+                a_disabled_webhook_has_no_lane_until_it_is_enabled,
+                a_lane_has_one_owner_until_its_lease_ends,
+                a_lane_reads_back_what_was_saved,
+                due_failures_come_in_the_order_in_which_they_became_due,
+                a_held_event_follows_the_end_of_the_one_before_it,
+                a_lane_lets_events_go_that_wait_for_none,
+                an_event_is_queued_again_whatever_became_of_it,
+                a_lane_disables_its_webhook_with_its_last_save,
+                a_deleted_webhook_leaves_nothing,
+                old_failures_are_forgotten_up_to_the_limit,
+                an_erasure_takes_the_webhooks_of_its_organization,
             }
             keys {
                 a_key_reads_back_whole,
@@ -238,6 +256,19 @@ macro_rules! contract_tests {
                 an_insert_that_began_before_an_erasure_is_refused,
                 what_an_erasure_has_deleted_or_hastened_is_not_restored,
             }
+            events {
+                every_transition_tells_what_the_rules_say,
+                every_call_tells_what_the_rules_say,
+                an_erasure_tells_nothing_about_its_files,
+                an_edit_and_a_return_are_told_with_what_they_changed,
+                a_refused_change_tells_nothing,
+                bindings_keys_and_checks_are_told,
+                parts_of_the_log_are_read_both_ways,
+                old_events_are_forgotten_except_the_newest,
+                a_log_that_was_off_tells_its_gap,
+                a_waiting_reader_hears_of_the_next_event,
+                a_reader_beside_many_writers_misses_nothing,
+            }
             inspection {
                 a_walk_meets_every_record_once,
                 orphans_are_what_nothing_refers_to,
@@ -266,6 +297,11 @@ macro_rules! contract_tests {
             a_page_of_sub_systems_is_full_beside_damaged_ones,
             an_organization_that_cannot_be_read_is_named,
         }
+        mod damaged_events {
+            $crate::metadata::contract::contract_tests! { @one $attribute $make:
+                events a_damaged_event_keeps_its_place
+            }
+        }
     };
     (@damaged $attribute:tt $make:path: $($name:ident,)*) => {
         mod damage { $(
@@ -276,6 +312,14 @@ macro_rules! contract_tests {
                 $crate::metadata::contract::damage::$name(&engine, &guard).await;
             }
         )* }
+    };
+    (@one $attribute:tt $make:path: $group:ident $name:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #$attribute
+        async fn $name() {
+            let (engine, guard) = $make();
+            $crate::metadata::contract::$group::$name(&engine, &guard).await;
+        }
     };
     (@list $attribute:tt $make:path: $($group:ident { $($name:ident,)* })*) => {
         $(mod $group { $(

@@ -52,7 +52,10 @@ pub(crate) async fn a_claimed_file_is_nobody_elses(metadata: &dyn Metadata) {
 
     assert_eq!(claim(metadata, "two", at(0), 9).await, []);
 
-    metadata.fail_sync("two", record.file_id, AfterFailure::GiveUp, "out of reach").await.unwrap();
+    metadata
+        .fail_sync("two", record.file_id, AfterFailure::GiveUp(at(0)), "out of reach")
+        .await
+        .unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "not the owner's word");
     assert_eq!(metadata.settle_sync(9).await.unwrap(), []);
 }
@@ -120,7 +123,10 @@ pub(crate) async fn a_file_waits_between_its_attempts_and_fails_at_the_end(
     assert_eq!(claim(metadata, "run", at(499), 9).await, []);
     assert_eq!(claim(metadata, "run", at(500), 9).await[0].attempts, 1);
 
-    metadata.fail_sync("run", record.file_id, AfterFailure::GiveUp, "out of reach").await.unwrap();
+    metadata
+        .fail_sync("run", record.file_id, AfterFailure::GiveUp(at(0)), "out of reach")
+        .await
+        .unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Failed);
     assert_eq!(claim(metadata, "run", at(9999), 9).await, []);
 }
@@ -241,7 +247,7 @@ pub(crate) async fn failed_files_are_queued_again(metadata: &dyn Metadata) {
     let claims = claim(metadata, "run", at(0), 99).await;
     for claim in &claims {
         metadata
-            .fail_sync("run", claim.record.file_id, AfterFailure::GiveUp, "out of reach")
+            .fail_sync("run", claim.record.file_id, AfterFailure::GiveUp(at(0)), "out of reach")
             .await
             .unwrap();
     }
@@ -273,13 +279,13 @@ pub(crate) async fn a_record_says_why_its_copy_failed_until_it_is_tried_anew(
     assert_eq!(told().await, (1, Some("out of reach".to_owned())));
     claim(metadata, "run", at(5), 9).await;
     assert_eq!(told().await, (1, Some("out of reach".to_owned())), "while it is tried again");
-    fail(AfterFailure::GiveUp, "access denied").await;
+    fail(AfterFailure::GiveUp(at(0)), "access denied").await;
     assert_eq!(told().await, (2, Some("access denied".to_owned())));
 
     assert_eq!(metadata.retry_sync(None, 9).await.unwrap(), 1);
     assert_eq!(told().await, (0, None));
     claim(metadata, "run", at(9), 9).await;
-    fail(AfterFailure::GiveUp, "access denied").await;
+    fail(AfterFailure::GiveUp(at(0)), "access denied").await;
     let (queued, _) =
         metadata.enqueue_sync(&organization("7"), &provider("s3"), None, 9).await.unwrap();
     assert_eq!((queued, told().await), (1, (0, None)));

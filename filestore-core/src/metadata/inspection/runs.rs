@@ -17,8 +17,14 @@ pub trait Runs: Send + Sync + 'static {
     async fn begin_check(&self, run: &CheckRun) -> Result<()>;
 
     /// Stores the position of a check and its new findings. A known finding is stored in its latest form, and
-    /// counts once. Returns the totals of found and repaired.
-    async fn save_check(&self, run: &CheckRun, found: Vec<Finding>) -> Result<(u64, u64)>;
+    /// counts once. Returns the totals of found and repaired. Writes events: of a new finding of missing or wrong
+    /// bytes of a live file, and of the end of the check.
+    async fn save_check(
+        &self,
+        run: &CheckRun,
+        found: Vec<Finding>,
+        now: Timestamp,
+    ) -> Result<(u64, u64)>;
 
     /// Lists the first `limit` findings of a check, most serious kinds first.
     async fn findings(&self, name: CheckName, limit: usize) -> Result<Vec<Finding>>;

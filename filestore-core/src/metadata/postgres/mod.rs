@@ -63,6 +63,7 @@ pub use session::options::PostgresOptions;
 
 use members::servers::JoinedServers;
 use session::fault::Fault;
+use session::fence::Fence;
 use session::sql::Limits;
 use session::transaction::Engine;
 
@@ -74,6 +75,7 @@ const MIGRATION: Duration = Duration::from_hours(24);
 pub struct PostgresMetadata {
     engine: Arc<Engine>,
     options: PostgresOptions,
+    fence: Fence,
     /// Set once this engine has joined the servers of its store.
     servers: OnceLock<JoinedServers>,
 }
@@ -115,7 +117,12 @@ impl PostgresMetadata {
 
         let engine = Engine::new(pool, options, store);
         engine.learn(era);
-        Ok(Self { engine: Arc::new(engine), options: options.clone(), servers: OnceLock::new() })
+        Ok(Self {
+            engine: Arc::new(engine),
+            options: options.clone(),
+            fence: Fence::new(),
+            servers: OnceLock::new(),
+        })
     }
 }
 

@@ -53,6 +53,7 @@ pub use session::writer::OnFull;
 
 use cache::Caches;
 use session::fault::Health;
+use session::followers::Followers;
 use session::pool::Readers;
 use session::writer::Writer;
 
@@ -61,6 +62,7 @@ pub struct SqliteMetadata {
     readers: Readers,
     writer: Writer,
     caches: Arc<Caches>,
+    followers: Arc<Followers>,
     health: Arc<Health>,
     store_id: StoreId,
     path: PathBuf,
@@ -104,8 +106,24 @@ impl SqliteMetadata {
         caches.learn(era);
         let health = Arc::new(Health::new());
         let readers = Readers::open(path, Arc::clone(&health))?;
-        let writer = Writer::start(connection, Arc::clone(&caches), Arc::clone(&health), on_full)?;
-        Ok(Self { readers, writer, caches, health, store_id, path: path.to_owned(), durability })
+        let followers = Arc::new(Followers::new());
+        let writer = Writer::start(
+            connection,
+            Arc::clone(&caches),
+            Arc::clone(&followers),
+            Arc::clone(&health),
+            on_full,
+        )?;
+        Ok(Self {
+            readers,
+            writer,
+            caches,
+            followers,
+            health,
+            store_id,
+            path: path.to_owned(),
+            durability,
+        })
     }
 }
 

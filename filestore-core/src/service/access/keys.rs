@@ -126,7 +126,8 @@ impl Keys<'_> {
 
     /// Sets the key's organizations.
     pub(crate) async fn narrow(self, id: KeyId, organizations: Scope) -> Result<ApiKey> {
-        self.change(id, KeyChange::Narrow { organizations }).await
+        let at = self.access.clock.now();
+        self.change(id, KeyChange::Narrow { organizations, at }).await
     }
 
     /// Replaces the key's secret. The previous secret stays valid for `overlap`, at most 30 days, or ends at

@@ -168,6 +168,8 @@ fn settings_of(config: &StoreConfig) -> Settings {
         (name::PRESIGN_TTL, millis(config.presign_ttl)),
         (name::IDEMPOTENCY_TTL, millis(config.idempotency_ttl)),
         (name::RECEIPT_RETENTION, millis(config.receipt_retention)),
+        (name::EVENTS_KEEP, millis(config.events.keep)),
+        (name::EVENTS_KEEP_MAX, config.events.keep_max.to_string()),
         (name::SYNC_FIRST_PAUSE, millis(config.sync.first_pause)),
         (name::SYNC_MAX_ATTEMPTS, config.sync.max_attempts.to_string()),
         (name::QUOTA_BYTES, bytes),
@@ -188,6 +190,7 @@ fn follow(recorded: &Settings, config: &mut StoreConfig) -> Result<()> {
         (name::PRESIGN_TTL, &mut config.presign_ttl),
         (name::IDEMPOTENCY_TTL, &mut config.idempotency_ttl),
         (name::RECEIPT_RETENTION, &mut config.receipt_retention),
+        (name::EVENTS_KEEP, &mut config.events.keep),
         (name::SYNC_FIRST_PAUSE, &mut config.sync.first_pause),
     ];
     for (name, setting) in durations {
@@ -198,6 +201,9 @@ fn follow(recorded: &Settings, config: &mut StoreConfig) -> Result<()> {
 
     if let Some(attempts) = parsed(recorded, name::SYNC_MAX_ATTEMPTS)? {
         config.sync.max_attempts = attempts;
+    }
+    if let Some(most) = parsed(recorded, name::EVENTS_KEEP_MAX)? {
+        config.events.keep_max = most;
     }
     if let Some(is_required) = parsed(recorded, name::REQUIRE_BINDING)? {
         config.require_binding = is_required;
@@ -229,6 +235,8 @@ mod name {
     pub(super) const PRESIGN_TTL: &str = "used.presign_ttl_ms";
     pub(super) const IDEMPOTENCY_TTL: &str = "used.idempotency_ttl_ms";
     pub(super) const RECEIPT_RETENTION: &str = "used.receipt_retention_ms";
+    pub(super) const EVENTS_KEEP: &str = "used.events_keep_ms";
+    pub(super) const EVENTS_KEEP_MAX: &str = "used.events_keep_max";
     pub(super) const SYNC_FIRST_PAUSE: &str = "used.sync_first_pause_ms";
     pub(super) const SYNC_MAX_ATTEMPTS: &str = "used.sync_max_attempts";
     pub(super) const QUOTA_BYTES: &str = "used.quota_bytes";

@@ -10,13 +10,14 @@ use super::last_used::{self, Age, Opener};
 use super::{external_database, recovery, unflushed};
 use crate::domain::config::{Durability, Limits, MetadataPlace, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::event::EventNaming;
 use crate::domain::file::variant::{Fit, VariantSize};
 use crate::domain::id::StoreId;
 use crate::domain::provider::{ProviderCode, ProviderConfig};
-use crate::domain::time::clock::Clock;
+use crate::domain::time::clock::{Clock, Timestamp};
 use crate::domain::time::leap::LeapGuard;
-use crate::metadata::Metadata;
 use crate::metadata::sqlite::SqliteMetadata;
+use crate::metadata::{LogSwitch, Metadata};
 use crate::service::access::Access;
 use crate::service::files::variant::Pictures;
 use crate::service::providers::identity::MarkedProviders;
@@ -191,8 +192,10 @@ impl FileStoreBuilder {
         };
 
         check_identity(&dir, &*metadata, providers.backend()).await?;
+        let opens_as = opener;
         let opener = last_used::record_or_follow(&*metadata, &mut config, opener, age).await?;
 
+        let naming = open_log(&*metadata, &config, opens_as, clock.now()).await?;
         let access = Access::load(Arc::clone(&metadata), clock.clone(), &config.signing).await?;
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
         providers.identify(metadata.store_id(), &ledger);
@@ -215,7 +218,10 @@ impl FileStoreBuilder {
                 access: Arc::new(access),
                 background,
                 destinations,
+                #[cfg(feature = "webhooks")]
+                webhooks: crate::service::webhooks::WebhookState::default(),
                 opener,
+                naming,
                 flushed_at: Mutex::default(),
             }),
         };
@@ -226,6 +232,28 @@ impl FileStoreBuilder {
             tracing::info!("converters run in a sandbox: {isolation}");
         }
         Ok(store)
+    }
+}
+
+/// Opens the log of events. Only the owner switches it. On a full disk, the switch stays as it is.
+async fn open_log(
+    metadata: &dyn Metadata,
+    config: &StoreConfig,
+    opener: Opener,
+    now: Timestamp,
+) -> Result<EventNaming> {
+    let switch = match (opener, config.events.enabled) {
+        (Opener::Owner, true) => LogSwitch::On,
+        (Opener::Owner, false) => LogSwitch::Off,
+        (Opener::Guest | Opener::Follower, _) => LogSwitch::Unchanged,
+    };
+    let fresh_key = tasks::random_secret();
+    match metadata.open_events(switch, fresh_key, now).await {
+        Err(error) if error.is_lack_of_room() => {
+            tracing::warn!("the disk is full: the log of events stays as it is");
+            Ok(EventNaming::new(fresh_key))
+        }
+        key => key.map(EventNaming::new),
     }
 }
 

@@ -50,6 +50,8 @@ impl FileStore {
 
         self.inner.background.purge_wanted.notify();
         self.inner.background.sync_wanted.notify();
+        #[cfg(feature = "webhooks")]
+        self.inner.webhooks.wanted.notify();
         Ok(Reloaded { waiting })
     }
 }
@@ -86,6 +88,7 @@ impl Inner {
             "limits.open_files",
             &mut waiting,
         );
+        keep(&mut config.events.enabled, &now.events.enabled, "events.enabled", &mut waiting);
         keep(&mut config.variants, &now.variants, "variants", &mut waiting);
         waiting
     }

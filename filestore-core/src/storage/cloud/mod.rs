@@ -20,7 +20,6 @@
 //! |---|---|---|
 //! | `opening` | `open` | turns configuration into a layered operator |
 //! | `opening` | `observe` | logs requests without their queries, and reads the provider's clock |
-//! | `opening` | `tls` | configures cryptography and trust for requests |
 //! | `opening` | `fault` | converts OpenDAL's errors to ours, without secrets |
 //! | `opening` | `transport` | sends requests and times their silence |
 //! | `line` | `breaker` | makes operations fail at once while the provider does not answer |

@@ -10,6 +10,7 @@ use super::Backups;
 use crate::FileStore;
 use crate::domain::config::BackupPlace;
 use crate::domain::error::{Error, Result};
+use crate::domain::event::{EventDetails, EventKind};
 use crate::domain::report::backup::BackupReport;
 use crate::storage::backup::{BackupBucket, BackupDirectory, Destination, Known, blocking};
 
@@ -55,10 +56,16 @@ impl Backups {
     /// Notes in the store that a snapshot is complete and has no fault. A failure is a warning: the snapshot is
     /// there.
     pub(in crate::worker) async fn note_done(&self, store: &FileStore, report: &BackupReport) {
+        let (place, at) = (self.destination.place(), report.snapshot.created_at);
+        let details = EventDetails {
+            reason: Some(place.to_string()),
+            ok: Some(report.is_good()),
+            ..EventDetails::default()
+        };
+        store.inner().note_event(EventKind::BackupEnded, None, details).await;
         if !report.is_good() {
             return;
         }
-        let (place, at) = (self.destination.place(), report.snapshot.created_at);
         if let Err(error) = store.inner().destinations.note_backup(&place, at).await {
             tracing::warn!(error = %error.chain(), "the time of a snapshot was not noted for the metrics");
         }

@@ -171,9 +171,9 @@ impl<'a> Check<'a> {
     async fn save(&mut self) -> Result<()> {
         self.run.bytes = self.bytes_before + self.entry.progress().bytes();
         let found = mem::take(&mut self.found);
-        let metadata = Arc::clone(&self.inner().metadata);
+        let (metadata, now) = (Arc::clone(&self.inner().metadata), self.inner().now());
         (self.run.found, self.run.repaired) =
-            metadata.inspection().save_check(&self.run, found).await?;
+            metadata.inspection().save_check(&self.run, found, now).await?;
         self.saved_at = self.inner().clock.monotonic();
         self.show();
         Ok(())

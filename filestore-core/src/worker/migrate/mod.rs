@@ -21,6 +21,7 @@ use super::running::progress::Progress;
 use super::sync::meter;
 use crate::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::event::{EventDetails, EventKind};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::status::{Location, Status, SyncStatus};
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
@@ -129,7 +130,24 @@ pub(crate) async fn run(
     run.report.stopped = stop() || run.is_rebound;
     (run.report.failures, run.report.failed) = run.failures.into_parts();
     run.entry.finish().await;
+    tell(store, number, to, &run.report).await;
     Ok(run.report)
+}
+
+/// Writes the event of the end of a migration.
+async fn tell(
+    store: &FileStore,
+    organization: OrganizationNumber,
+    to: &ProviderCode,
+    report: &MigrateReport,
+) {
+    let details = EventDetails {
+        to: Some(to.clone()),
+        files: Some(report.moved_files),
+        ok: Some(report.left_files == 0),
+        ..EventDetails::default()
+    };
+    store.inner().note_event(EventKind::MigrationEnded, Some(organization.into()), details).await;
 }
 
 /// Renews the write intents of a run. After a failure, the next renewal tries again.

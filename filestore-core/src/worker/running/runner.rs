@@ -275,6 +275,30 @@ impl Worker for ScrubWorker {
     }
 }
 
+/// Sends events to webhooks. Without a webhook, this costs one query in each period.
+#[cfg(feature = "webhooks")]
+struct WebhookWorker;
+
+#[cfg(feature = "webhooks")]
+#[async_trait]
+impl Worker for WebhookWorker {
+    fn name(&self) -> String {
+        "webhooks".to_owned()
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
+    fn listen(&self, store: &FileStore) -> Option<Listener> {
+        Some(store.inner().webhooks.wanted.listen())
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        crate::worker::webhook::run(store, stop).await
+    }
+}
+
 /// Lists all workers of a store: the common workers, and the lanes of each provider.
 fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
     let mut workers: Vec<Arc<dyn Worker>> = vec![
@@ -284,6 +308,8 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
         Arc::new(UpkeepWorker),
         Arc::new(KeyUseWorker),
         Arc::new(ScrubWorker),
+        #[cfg(feature = "webhooks")]
+        Arc::new(WebhookWorker),
     ];
 
     for holder in lane::holders(store) {

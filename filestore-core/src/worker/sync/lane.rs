@@ -202,7 +202,7 @@ impl SyncLane {
         } else if lane::is_out(&self.store, &record.blob.provider) {
             AfterFailure::Excuse(now.plus(pause(&record.blob.provider)))
         } else if attempts + 1 >= config.max_attempts {
-            AfterFailure::GiveUp
+            AfterFailure::GiveUp(now)
         } else {
             AfterFailure::Postpone(now.plus(pause(&self.target)))
         };

@@ -2,7 +2,7 @@
 //! - failed renames after a commit, and the reserve file
 //! - abandoned writes to providers, and leftovers of servers that are gone
 //! - cached variants of files that other servers removed
-//! - expired idempotency keys, used permits and retired secrets of signed URLs, and old receipts
+//! - expired idempotency keys, used permits and retired secrets of signed URLs, old receipts and old events
 //! - files that no upload flushed
 //! - expired resumable uploads
 
@@ -16,12 +16,17 @@ use std::time::Duration;
 use crate::FileStore;
 use crate::domain::error::Result;
 use crate::domain::file::path::BlobKey;
+use crate::metadata::LogBounds;
 use crate::service::opening::recovery::{end_gone, withdraw_stale_writes};
 use crate::service::opening::unflushed;
 use crate::service::upkeep_of_uploads;
+use crate::tasks::step::{Step, reached};
 
 /// The age at which a write counts as abandoned.
 const WRITE_AGE: Duration = Duration::from_hours(24);
+
+/// The number of events that are removed in one transaction.
+const EVENTS_AT_ONCE: usize = 2000;
 
 /// Runs one round of upkeep. A failing part does not stop the others. Returns the first failure. The next
 /// round tries its part again.
@@ -34,12 +39,29 @@ pub(super) async fn run(store: &FileStore) -> Result<()> {
         withdraw_stale_writes(store, inner.now().minus(WRITE_AGE)).await;
         outcome = outcome.and(store.inner().access.forget_signatures().await);
         outcome = outcome.and(store.inner().forget_receipts().await);
+        outcome = outcome.and(forget_events(store).await);
         outcome = outcome.and(upkeep_of_uploads(store).await);
     }
     outcome = outcome.and(end_gone(store).await);
     outcome = outcome.and(removed_elsewhere::forget(store).await);
     outcome = outcome.and(forget_idempotency(store).await);
     outcome.and(unflushed::flush(store).await)
+}
+
+/// Removes the events that are too old or too many.
+async fn forget_events(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    let events = inner.config().events;
+    let bounds = LogBounds { before: inner.now().minus(events.keep), most: events.keep_max };
+    loop {
+        let forgotten = inner.metadata.forget_events(bounds, EVENTS_AT_ONCE).await?;
+        if forgotten > 0 {
+            reached(Step::EventsForgotten);
+        }
+        if forgotten < EVENTS_AT_ONCE as u64 {
+            return Ok(());
+        }
+    }
 }
 
 /// Removes expired idempotency keys.

@@ -101,7 +101,7 @@ async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure
 }
 
 /// Reads a body that must be absent, empty or `{}`.
-async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
+pub(super) async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
     if let Some(json) = read_optional_json(call, body).await? {
         Object::parse(&json, &[])?;
     }

@@ -3,7 +3,7 @@
 use crate::api;
 use crate::domain::provider::health::{ProviderFault, ProviderHealth};
 use crate::domain::report::PurgeReport;
-use crate::domain::report::load::ResumableLoad;
+use crate::domain::report::load::{EventLogLoad, ResumableLoad};
 use crate::domain::report::overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished};
 use crate::domain::time::clock::Timestamp;
 use crate::variant::CacheReport;
@@ -27,6 +27,7 @@ impl api::StatusReply {
             disk: overview.disk.map(Into::into),
             unfinished: overview.unfinished.into(),
             resumable: overview.resumable.into(),
+            events: overview.events.map(Into::into),
             providers: providers.map(|one| api::AdminProvider::of(one, overview.at)).collect(),
             files: overview.total.files,
             bytes: overview.total.bytes,
@@ -42,6 +43,13 @@ impl api::StatusReply {
             variants: variants.into(),
             advice: overview.advice().into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<EventLogLoad> for api::StatusEvents {
+    fn from(log: EventLogLoad) -> Self {
+        let oldest_at = log.oldest_at.map(|at| at.to_string());
+        Self { is_on: log.is_on, kept: log.kept, oldest_at }
     }
 }
 

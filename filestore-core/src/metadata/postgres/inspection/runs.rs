@@ -7,10 +7,11 @@ use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::events::of_check;
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::Sql;
-use crate::metadata::postgres::tables::row;
+use crate::metadata::postgres::tables::{events, row};
 use crate::metadata::stored::rank;
 use crate::metadata::{CheckName, CheckRun, Runs, stored};
 
@@ -76,13 +77,22 @@ impl Runs for PostgresMetadata {
             .await
     }
 
-    async fn save_check(&self, run: &CheckRun, found: Vec<Finding>) -> Result<(u64, u64)> {
+    async fn save_check(
+        &self,
+        run: &CheckRun,
+        found: Vec<Finding>,
+        now: Timestamp,
+    ) -> Result<(u64, u64)> {
+        let state = (run.clone(), found, now);
         self.engine
-            .write("storing a check's state", (run.clone(), found), |sql, (run, found)| {
+            .write("storing a check's state", state, |sql, (run, found, now)| {
                 Box::pin(async move {
                     let mut run = run.clone();
                     for finding in found {
                         let before = outcome_before(sql, run.name, finding).await?;
+                        if before.is_none() {
+                            events::put_damaged(sql, finding, *now).await?;
+                        }
                         let is_repaired = matches!(finding.outcome, FindingOutcome::Repaired(_));
 
                         run.found += u64::from(before.is_none());
@@ -93,6 +103,9 @@ impl Runs for PostgresMetadata {
                         }
                     }
                     put(sql, &run).await?;
+                    if run.ended_at.is_some() {
+                        events::put(sql, &of_check(&run, *now)).await?;
+                    }
                     Ok((run.found, run.repaired))
                 })
             })

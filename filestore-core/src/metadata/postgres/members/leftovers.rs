@@ -48,6 +48,9 @@ pub(in crate::metadata::postgres) const END_NOTES: &str = "WITH noted AS MATERIA
 pub(in crate::metadata::postgres) const END_ENTRIES: &str =
     "DELETE FROM under_way WHERE owner >= $1 AND owner < $2";
 
+pub(in crate::metadata::postgres) const END_LANES: &str =
+    "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE owner >= $1 AND owner < $2";
+
 /// A range of owner names. The upper bound is excluded.
 type Owners<'o> = (&'o str, &'o str);
 
@@ -103,7 +106,7 @@ pub(in crate::metadata::postgres) async fn end_one(
 }
 
 async fn end(sql: &Sql, (from, to): Owners<'_>, not_before: Timestamp) -> Result<(), Fault> {
-    for statement in [END_PURGES, END_SYNCS, END_DROPPED, END_ENTRIES] {
+    for statement in [END_PURGES, END_SYNCS, END_DROPPED, END_ENTRIES, END_LANES] {
         sql.execute(statement, &[&from, &to]).await?;
     }
     sql.execute(END_NOTES, &[&from, &to, &not_before.as_millis()]).await.map(drop)

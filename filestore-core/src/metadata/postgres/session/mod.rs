@@ -4,6 +4,7 @@ pub(super) mod pool;
 pub(super) mod sql;
 pub(super) mod transaction;
 pub(super) mod marks;
+pub(super) mod fence;
 pub(super) mod fates;
 pub(super) mod writers;
 pub(super) mod fault;

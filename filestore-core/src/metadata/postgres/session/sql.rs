@@ -107,6 +107,8 @@ pub(in crate::metadata::postgres) enum Lock<'l> {
     /// The bounds of live uploads.
     Uploads,
     Keys,
+    /// The number of webhooks.
+    Webhooks,
     /// All writes of engines that have not joined the servers of the store. Each write takes it first,
     /// shared.
     Writers,
@@ -129,6 +131,7 @@ impl Lock<'_> {
             Self::Holds => "holds".to_owned(),
             Self::Keys => "keys".to_owned(),
             Self::Uploads => "uploads".to_owned(),
+            Self::Webhooks => "webhooks".to_owned(),
             Self::Writers => "writers".to_owned(),
             Self::WritersOf(server) => format!("writers of {server}"),
             Self::Servers => "servers".to_owned(),

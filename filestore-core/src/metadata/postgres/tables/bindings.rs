@@ -9,13 +9,15 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 
 use crate::domain::error::Result;
+use crate::domain::event::EventKind;
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
 use crate::domain::provider::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::events::of_binding;
 use crate::metadata::{BindingOutcome, Bindings};
 
-use super::row;
+use super::{events, row};
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::{Lock, Sql};
@@ -108,12 +110,11 @@ impl Bindings for PostgresMetadata {
                             ],
                         )
                         .await?;
-                    Ok(match inserted {
-                        Some(row) => {
-                            BindingOutcome::Done(Binding::begun(row.try_get(0)?, new, *now))
-                        }
-                        None => BindingOutcome::AlreadyActive,
-                    })
+                    let Some(row) = inserted else { return Ok(BindingOutcome::AlreadyActive) };
+                    let begun = Binding::begun(row.try_get(0)?, new, *now);
+                    let created = of_binding(EventKind::BindingCreated, &begun, *now);
+                    events::put(sql, &created).await?;
+                    Ok(BindingOutcome::Done(begun))
                 })
             })
             .await
@@ -133,7 +134,7 @@ impl Bindings for PostgresMetadata {
                     lock(sql, *organization).await?;
                     if let Some(mut binding) = active(sql, *organization).await? {
                         binding.change(change, *now);
-                        return update(sql, binding).await;
+                        return update(sql, binding, *now).await;
                     }
 
                     if change.is_active != Some(true) {
@@ -147,7 +148,7 @@ impl Bindings for PostgresMetadata {
                     if !binding.resume(change, providers) {
                         return Ok(BindingOutcome::ProviderInactive(binding.provider));
                     }
-                    update(sql, binding).await
+                    update(sql, binding, *now).await
                 })
             })
             .await
@@ -178,7 +179,7 @@ async fn lock(sql: &Sql, organization: OrganizationNumber) -> Result<(), Fault> 
     sql.lock(Lock::Bindings).await
 }
 
-async fn update(sql: &Sql, binding: Binding) -> Result<BindingOutcome, Fault> {
+async fn update(sql: &Sql, binding: Binding, now: Timestamp) -> Result<BindingOutcome, Fault> {
     sql.execute(
         UPDATE,
         &[
@@ -191,6 +192,7 @@ async fn update(sql: &Sql, binding: Binding) -> Result<BindingOutcome, Fault> {
         ],
     )
     .await?;
+    events::put(sql, &of_binding(EventKind::BindingChanged, &binding, now)).await?;
     Ok(BindingOutcome::Done(binding))
 }
 

@@ -19,7 +19,8 @@ use crate::metadata::postgres::session::{pool, schema};
 use crate::metadata::postgres::{PostgresMetadata, PostgresOptions, opened};
 
 /// Tables with numbered rows, and the column with the number.
-const NUMBERED: [(&str, &str); 3] = [("files", "row_id"), ("blob_gc", "id"), ("bindings", "id")];
+const NUMBERED: [(&str, &str); 4] =
+    [("files", "row_id"), ("blob_gc", "id"), ("bindings", "id"), ("webhook_failures", "row_id")];
 
 /// The number that the last binding got: no transaction takes it back.
 const LAST_BINDING: &str = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('bindings', 'id')::regclass), 0)";
@@ -328,8 +329,9 @@ mod tests {
         "under_way",
     ];
 
-    /// Columns that say what a process does that has ended.
-    const OF_A_PROCESS: [(&str, &str); 1] = [("blob_gc", "owner")];
+    /// Columns that say what a process does that has ended, or that name a place in the log that is not copied.
+    const OF_A_PROCESS: [(&str, &str); 3] =
+        [("blob_gc", "owner"), ("webhook_lanes", "owner"), ("webhook_lanes", "place")];
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "needs PostgreSQL: tests/services/postgres/run"]

@@ -64,13 +64,15 @@ const FORGET_PARTS: &str = "WITH slots AS MATERIALIZED (
      AND t.sub_system = slots.sub_system AND t.standing = slots.standing AND t.slot = slots.slot";
 
 /// Counts of the remaining rows. Each reads its whole table, so damaged rows count too.
-const COUNTS: [&str; 6] = [
+const COUNTS: [&str; 7] = [
     "SELECT count(*) FROM files WHERE organization_id = $1 OR (blob_key > $1::text || '/' AND blob_key < $1::text || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",
     "SELECT count(*) FROM write_intents WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",
     "SELECT count(*) FROM bindings WHERE organization_id::text = $1",
     "SELECT count(*) FROM idempotency WHERE organization_id = $1",
     "SELECT count(*) FROM resumable_uploads WHERE organization_id = $1",
+    "SELECT count(*) FROM events WHERE organization_id = $1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = events.file_id)",
 ];
 
 #[async_trait]
@@ -149,8 +151,8 @@ impl Erasures for PostgresMetadata {
                         let row = sql.first(query, &[&organization.as_str()]).await?;
                         *count = row.map_or(Ok(0), |row| row::count(&row, 0))?;
                     }
-                    let [files, dropped, notes, bindings, replies, uploads] = counts;
-                    Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads })
+                    let [files, dropped, notes, bindings, replies, uploads, events] = counts;
+                    Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads, events })
                 })
             })
             .await

@@ -7,12 +7,14 @@ use tokio_postgres::Row;
 
 use crate::domain::access::key::{ApiKey, KeyDigest};
 use crate::domain::error::Result;
+use crate::domain::event::EventKind;
 use crate::domain::id::KeyId;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::events::of_key;
 use crate::metadata::stored::{organizations, organizations_text, scopes, scopes_text};
 use crate::metadata::{KeyChange, KeyOutcome, Keys, StoredKey};
 
-use super::row;
+use super::{events, row};
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::Lock;
@@ -104,6 +106,8 @@ impl Keys for PostgresMetadata {
                         ],
                     )
                     .await?;
+                    let created = of_key(EventKind::KeyCreated, key.id, key.created_at);
+                    events::put(sql, &created).await?;
                     Ok(KeyOutcome::Done(Box::new(new.clone()), forgotten))
                 })
             })
@@ -119,17 +123,20 @@ impl Keys for PostgresMetadata {
                         return Ok(KeyOutcome::Unknown);
                     };
 
+                    let mut told = None;
                     match change {
                         KeyChange::Revoke { at } => {
                             if stored.key.revoked_at.is_none() {
                                 sql.execute(REVOKE, &[name, &at.as_millis()]).await?;
                                 stored.key.revoked_at = Some(*at);
+                                told = Some((EventKind::KeyRevoked, *at));
                             }
                         }
-                        KeyChange::Narrow { organizations } => {
+                        KeyChange::Narrow { organizations, at } => {
                             sql.execute(NARROW, &[name, &organizations_text(organizations)])
                                 .await?;
                             stored.key.organizations = organizations.clone().into();
+                            told = Some((EventKind::KeyChanged, *at));
                         }
                         KeyChange::Rotate { .. } if stored.key.revoked_at.is_some() => {
                             return Ok(KeyOutcome::Revoked);
@@ -141,7 +148,11 @@ impl Keys for PostgresMetadata {
                             stored.former = Some((stored.digest, *former_until));
                             stored.digest = *digest;
                             stored.key.rotated_at = Some(*at);
+                            told = Some((EventKind::KeyRotated, *at));
                         }
+                    }
+                    if let Some((kind, at)) = told {
+                        events::put(sql, &of_key(kind, stored.key.id, at)).await?;
                     }
                     Ok(KeyOutcome::Done(Box::new(stored), Vec::new()))
                 })

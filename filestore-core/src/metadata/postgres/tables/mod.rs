@@ -17,5 +17,6 @@ pub(super) mod keys;
 pub(super) mod signing;
 pub(super) mod holdings;
 pub(super) mod erasures;
+pub(super) mod events;
 pub(super) mod damage;
 pub(super) mod copying;

@@ -15,6 +15,7 @@ mod opening;
 mod plans;
 mod rows;
 mod damage;
+mod events;
 mod faults;
 mod servers;
 mod members;

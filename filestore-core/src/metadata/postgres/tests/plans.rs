@@ -10,15 +10,16 @@ use crate::metadata::contract;
 use crate::metadata::copying::TABLES;
 use crate::metadata::postgres::members::{leftovers, member, servers};
 use crate::metadata::postgres::tables::{
-    bindings, copying, damage, erasures, file_writes, files, holdings, idempotency, keys, listing,
-    organizations, resumable_writes, resumables, signing, terms, usage,
+    bindings, copying, damage, erasures, events, file_writes, files, holdings, idempotency, keys,
+    listing, organizations, resumable_writes, resumables, signing, terms, usage,
 };
 use crate::metadata::postgres::work::{
     backlog, destinations, dropped, explaining, holds, intents, leases, purges, receipts, syncs,
+    webhooks,
 };
 
 /// Tables that grow with the number of files.
-const LARGE: [&str; 7] = [
+const LARGE: [&str; 9] = [
     "files",
     "file_terms",
     "blob_gc",
@@ -26,6 +27,8 @@ const LARGE: [&str; 7] = [
     "idempotency",
     "purge_receipts",
     "removed_blobs",
+    "webhook_failures",
+    "events",
 ];
 
 /// Every listing statement.
@@ -84,6 +87,33 @@ async fn no_query_scans() {
         terms::FORGET,
         idempotency::GET,
         idempotency::FORGET,
+        webhooks::ONE,
+        webhooks::EDIT,
+        webhooks::ROTATE,
+        webhooks::SET_DISABLED,
+        webhooks::RESUME,
+        webhooks::SET_PLACE,
+        webhooks::DELETE,
+        webhooks::DELETE_LANE,
+        webhooks::DELETE_FAILURES,
+        webhooks::CLAIM,
+        webhooks::LANE,
+        webhooks::RELEASE,
+        webhooks::SAVE,
+        webhooks::END_FAILURE,
+        webhooks::SET_FAILURE,
+        webhooks::NEXT_OF_FILE,
+        webhooks::LET_GO,
+        webhooks::FAILING,
+        webhooks::LIVE,
+        webhooks::NEXT_DUE,
+        webhooks::DUE,
+        webhooks::FAILURES,
+        webhooks::FAILURE_OF,
+        webhooks::FORGET,
+        webhooks::FORGET_EVENTS_OF,
+        webhooks::TAKE,
+        webhooks::RENEW,
         resumables::GET,
         resumables::BY_KEY,
         resumables::OF_BLOB,
@@ -213,6 +243,14 @@ async fn no_query_scans() {
         signing::REVOKE,
         signing::IS_USED,
         signing::FORGET_USED,
+        events::NEWEST,
+        events::FORWARD,
+        events::BACKWARD,
+        events::FORWARD_OF,
+        events::BACKWARD_OF,
+        events::FIRST,
+        events::FORGET,
+        events::BLANK,
         erasures::HASTEN_FILES,
         erasures::HASTEN_CLAIMED,
         erasures::HASTEN_DROPPED,
@@ -261,6 +299,12 @@ async fn listings_and_claims_come_in_the_order_of_their_index() {
         holdings::ELSEWHERE,
         intents::WITHDRAW_OLD,
         idempotency::FORGET,
+        events::NEWEST,
+        events::FORWARD,
+        events::BACKWARD,
+        events::FORWARD_OF,
+        events::BACKWARD_OF,
+        events::FIRST,
     ];
 
     let pages = TABLES.iter().map(|table| copying::query(table, table.key));

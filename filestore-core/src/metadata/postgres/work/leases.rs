@@ -8,7 +8,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{Claims, Lease, Leases};
 
 use super::destinations::{Destination, Destinations, pairs};
-use super::{holds, intents, syncs};
+use super::{holds, intents, syncs, webhooks};
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::members::servers;
 use crate::metadata::postgres::session::fault::Fault;
@@ -115,6 +115,7 @@ impl Leases for PostgresMetadata {
                     sql.execute(CLEAR_PURGES, &[]).await?;
                     sql.execute(CLEAR_BLOBS, &[]).await?;
                     holds::clear(sql).await?;
+                    webhooks::end_leases(sql).await?;
                     servers::clear_entries(sql).await?;
                     sql.execute(syncs::RELEASE_OVERDUE, &[&i64::MAX]).await?;
 

@@ -12,3 +12,4 @@ pub(super) mod snapshots;
 pub(super) mod intents;
 pub(super) mod backlog;
 pub(super) mod leases;
+pub(super) mod webhooks;

@@ -182,7 +182,7 @@ impl Syncs for PostgresMetadata {
         let (status, not_before, attempts) = match next {
             AfterFailure::Postpone(retry_at) => ("PENDING", retry_at.as_millis(), 1),
             AfterFailure::Excuse(retry_at) => ("PENDING", retry_at.as_millis(), 0),
-            AfterFailure::GiveUp => ("FAILED", 0, 1),
+            AfterFailure::GiveUp(at) => ("FAILED", at.as_millis(), 1),
         };
         let claimed = (id(file), owner.to_owned());
         let failed = (claimed, status, not_before, attempts, reason.to_owned());

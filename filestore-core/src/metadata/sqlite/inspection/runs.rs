@@ -7,9 +7,10 @@ use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode};
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::events::of_check;
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
-use crate::metadata::sqlite::tables::row;
+use crate::metadata::sqlite::tables::{events, row};
 use crate::metadata::stored::rank;
 use crate::metadata::{CheckName, CheckRun, Runs, stored};
 
@@ -66,13 +67,21 @@ impl Runs for SqliteMetadata {
             .await
     }
 
-    async fn save_check(&self, run: &CheckRun, found: Vec<Finding>) -> Result<(u64, u64)> {
+    async fn save_check(
+        &self,
+        run: &CheckRun,
+        found: Vec<Finding>,
+        now: Timestamp,
+    ) -> Result<(u64, u64)> {
         let run = run.clone();
         self.writer
             .run("storing a check's state", move |tx| {
                 let mut run = run.clone();
                 for finding in &found {
                     let before = outcome_before(tx.sql, run.name, finding)?;
+                    if before.is_none() {
+                        events::put_damaged(tx.sql, finding, now)?;
+                    }
                     let is_repaired = matches!(finding.outcome, FindingOutcome::Repaired(_));
 
                     run.found += u64::from(before.is_none());
@@ -83,6 +92,9 @@ impl Runs for SqliteMetadata {
                     }
                 }
                 put(tx.sql, &run)?;
+                if run.ended_at.is_some() {
+                    events::put(tx.sql, &of_check(&run, now))?;
+                }
                 Ok((run.found, run.repaired))
             })
             .await

@@ -3,6 +3,7 @@
 pub(super) mod pool;
 pub(super) mod connection;
 pub(super) mod writer;
+pub(super) mod followers;
 pub(super) mod fault;
 pub(super) mod schema;
 pub(super) mod open_error;

@@ -27,6 +27,8 @@ pub(in crate::metadata::sqlite) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/7.sql"),
     include_str!("migrations/8.sql"),
     include_str!("migrations/9.sql"),
+    include_str!("migrations/10.sql"),
+    include_str!("migrations/11.sql"),
 ];
 
 /// The first schema version with a store id.

@@ -56,8 +56,12 @@ const OF_ORGANIZATION: &str = concat!(
     " FROM files WHERE organization_id = ?1 AND purge_status IS NULL ORDER BY file_id"
 );
 
-/// Removes the pending work of a process that has ended, and the facts about its directory.
-const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM resumable_uploads;
+/// Removes the pending work of a process that has ended, and the facts about its directory. The log of events begins
+/// again, with a new key: readers that know later events than the snapshot must not miss what is told under the same
+/// positions.
+const FORGET_WORK: &str = "DELETE FROM events; UPDATE event_log SET is_on = 0, off_since = NULL, id_key = NULL;
+     DELETE FROM holds; DELETE FROM resumable_uploads;
+     UPDATE webhook_lanes SET owner = NULL, leased_until = 0, place = NULL, ahead = x'';
      DELETE FROM settings WHERE name = 'directory_marked'; DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
 
 /// Removes the work that only the original store can do at its providers, and its facts about other places.
@@ -72,6 +76,14 @@ const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = ?1 WHERE revoked_at 
 
 /// Removes all secrets, including those that only verify. The next signature creates a new secret.
 const FORGET_SECRETS: &str = "DELETE FROM signing_secrets;";
+
+/// Disables all webhooks, because only the original store sends its events.
+const DISABLE_WEBHOOKS: &str = "UPDATE webhooks SET disabled_reason = 'copied', disabled_at = ?1";
+
+/// Gives each webhook a secret that nobody knows.
+const FORGET_WEBHOOK_SECRETS: &str =
+    "UPDATE webhooks SET secret = randomblob(32), former_secret = NULL, former_until = NULL;
+     DELETE FROM webhook_failures;";
 
 const LOCALIZE: &str = "UPDATE files SET storage_location = 'LOCAL', storage_provider = 'LOCAL',
      sync_status = CASE status WHEN 'READY' THEN 'PENDING' ELSE 'NONE' END,
@@ -317,6 +329,9 @@ pub fn prepare_restored(
     }
     if options.restored_as == RestoredAs::Copy {
         transaction.execute_batch(FORGET_CLAIMS).map_err(unprepared)?;
+        row::execute(&transaction, DISABLE_WEBHOOKS, [now.as_millis()])
+            .map_err(|fault| fault.into_error(PREPARING))?;
+        transaction.execute_batch(FORGET_WEBHOOK_SECRETS).map_err(unprepared)?;
         store_id::put(&transaction, copy_id).map_err(unprepared)?;
     }
     for &id in local {

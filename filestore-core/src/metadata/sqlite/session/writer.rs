@@ -34,6 +34,7 @@ use crate::tasks::step::{Step, reached};
 
 use super::connection::{BUSY_TIMEOUT, PATIENCE};
 use super::fault::{self, Fault, Health, Source};
+use super::followers::Followers;
 use super::room;
 use crate::metadata::sqlite::cache::{Caches, Touched};
 use crate::metadata::sqlite::tables::damage;
@@ -143,6 +144,7 @@ impl Writer {
     pub(in crate::metadata::sqlite) fn start(
         connection: Connection,
         caches: Arc<Caches>,
+        followers: Arc<Followers>,
         health: Arc<Health>,
         on_full: Option<OnFull>,
     ) -> Result<Self> {
@@ -153,6 +155,7 @@ impl Writer {
             connection,
             jobs,
             caches,
+            followers,
             health,
             on_full,
             closing: false,
@@ -239,6 +242,7 @@ struct Loop {
     connection: Connection,
     jobs: mpsc::Receiver<Message>,
     caches: Arc<Caches>,
+    followers: Arc<Followers>,
     health: Arc<Health>,
     on_full: Option<OnFull>,
     closing: bool,
@@ -355,6 +359,7 @@ impl Loop {
             self.execute("COMMIT").map_err(Fault::Commit)?;
             reached(Step::Committed);
             self.caches.learn(touched.era);
+            self.followers.committed(&self.connection);
             Ok(())
         });
         if result.is_err() && !self.connection.is_autocommit() {

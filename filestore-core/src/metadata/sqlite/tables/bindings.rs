@@ -7,13 +7,15 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 
 use crate::domain::error::Result;
+use crate::domain::event::EventKind;
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
 use crate::domain::provider::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::events::of_binding;
 use crate::metadata::{BindingOutcome, Bindings};
 
-use super::row;
+use super::{events, row};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
 use crate::metadata::sqlite::session::writer::WriteTx;
@@ -99,8 +101,9 @@ impl Bindings for SqliteMetadata {
                 tx.touch_bindings();
                 match row::execute(tx.sql, INSERT, params) {
                     Ok(_) => {
-                        let id = tx.sql.last_insert_rowid();
-                        Ok(BindingOutcome::Done(Binding::begun(id, &binding, now)))
+                        let begun = Binding::begun(tx.sql.last_insert_rowid(), &binding, now);
+                        events::put(tx.sql, &of_binding(EventKind::BindingCreated, &begun, now))?;
+                        Ok(BindingOutcome::Done(begun))
                     }
                     Err(fault) if fault.is_duplicate() => Ok(BindingOutcome::AlreadyActive),
                     Err(fault) => Err(fault),
@@ -121,7 +124,7 @@ impl Bindings for SqliteMetadata {
             .run("changing a binding", move |tx| {
                 if let Some(mut binding) = active(tx.sql, organization)? {
                     binding.change(&change, now);
-                    return update(tx, binding);
+                    return update(tx, binding, now);
                 }
 
                 if change.is_active != Some(true) {
@@ -135,7 +138,7 @@ impl Bindings for SqliteMetadata {
                 if !binding.resume(&change, &providers) {
                     return Ok(BindingOutcome::ProviderInactive(binding.provider));
                 }
-                update(tx, binding)
+                update(tx, binding, now)
             })
             .await
     }
@@ -149,7 +152,7 @@ pub(in crate::metadata::sqlite) fn active(
     row::first(sql, ACTIVE, [organization.get()], binding)
 }
 
-fn update(tx: &mut WriteTx<'_>, binding: Binding) -> Result<BindingOutcome, Fault> {
+fn update(tx: &mut WriteTx<'_>, binding: Binding, now: Timestamp) -> Result<BindingOutcome, Fault> {
     let params = params![
         binding.id,
         binding.organization_name,
@@ -160,6 +163,7 @@ fn update(tx: &mut WriteTx<'_>, binding: Binding) -> Result<BindingOutcome, Faul
     ];
     tx.touch_bindings();
     row::execute(tx.sql, UPDATE, params)?;
+    events::put(tx.sql, &of_binding(EventKind::BindingChanged, &binding, now))?;
     Ok(BindingOutcome::Done(binding))
 }
 

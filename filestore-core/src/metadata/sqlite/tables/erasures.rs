@@ -45,13 +45,15 @@ const FORGET_USAGE: &str =
 const FORGET_PARTS: &str = "DELETE FROM sub_system_usage WHERE organization_id = ?1 AND files = 0";
 
 /// Counts of what is left. They read every row of the tables, and so find rows that are damaged as well.
-const COUNTS: [&str; 6] = [
+const COUNTS: [&str; 7] = [
     "SELECT count(*) FROM files WHERE organization_id = ?1 OR (blob_key > ?1 || '/' AND blob_key < ?1 || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > ?1 || '/' AND blob_key < ?1 || '0'",
     "SELECT count(*) FROM write_intents WHERE blob_key > ?1 || '/' AND blob_key < ?1 || '0'",
     "SELECT count(*) FROM bindings WHERE CAST(organization_id AS TEXT) = ?1",
     "SELECT count(*) FROM idempotency WHERE organization_id = ?1",
     "SELECT count(*) FROM resumable_uploads WHERE organization_id = ?1",
+    "SELECT count(*) FROM events WHERE organization_id = ?1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = events.file_id)",
 ];
 
 #[async_trait]
@@ -117,8 +119,8 @@ impl Erasures for SqliteMetadata {
                     let counted = row::first(&snapshot, query, name, |row| row::count(row, 0))?;
                     *count = counted.unwrap_or_default();
                 }
-                let [files, dropped, notes, bindings, replies, uploads] = counts;
-                Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads })
+                let [files, dropped, notes, bindings, replies, uploads, events] = counts;
+                Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads, events })
             })
             .await
     }

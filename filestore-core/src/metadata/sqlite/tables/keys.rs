@@ -7,12 +7,14 @@ use rusqlite::{Connection, Row, params};
 
 use crate::domain::access::key::{ApiKey, KeyDigest};
 use crate::domain::error::Result;
+use crate::domain::event::EventKind;
 use crate::domain::id::KeyId;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::events::of_key;
 use crate::metadata::stored::{organizations, organizations_text, scopes, scopes_text};
 use crate::metadata::{KeyChange, KeyOutcome, Keys, StoredKey};
 
-use super::row;
+use super::{events, row};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
 
@@ -96,6 +98,7 @@ impl Keys for SqliteMetadata {
                     new.expires_at.map(Timestamp::as_millis),
                 ];
                 row::execute(tx.sql, INSERT, params)?;
+                events::put(tx.sql, &of_key(EventKind::KeyCreated, new.id, new.created_at))?;
                 Ok(KeyOutcome::Done(Box::new(key.clone()), forgotten))
             })
             .await
@@ -112,15 +115,17 @@ impl Keys for SqliteMetadata {
                         if stored.key.revoked_at.is_none() {
                             row::execute(sql, REVOKE, params![name, at.as_millis()])?;
                             stored.key.revoked_at = Some(at);
+                            events::put(sql, &of_key(EventKind::KeyRevoked, id, at))?;
                         }
                     }
-                    KeyChange::Narrow { organizations } => {
+                    KeyChange::Narrow { organizations, at } => {
                         row::execute(
                             sql,
                             NARROW,
                             params![name, organizations_text(&organizations)],
                         )?;
                         stored.key.organizations = organizations.into();
+                        events::put(sql, &of_key(EventKind::KeyChanged, id, at))?;
                     }
                     KeyChange::Rotate { .. } if stored.key.revoked_at.is_some() => {
                         return Ok(KeyOutcome::Revoked);
@@ -131,6 +136,7 @@ impl Keys for SqliteMetadata {
                         stored.former = Some((stored.digest, former_until));
                         stored.digest = digest;
                         stored.key.rotated_at = Some(at);
+                        events::put(sql, &of_key(EventKind::KeyRotated, id, at))?;
                     }
                 }
                 Ok(KeyOutcome::Done(Box::new(stored), Vec::new()))

@@ -15,6 +15,7 @@ pub(super) mod keys;
 pub(super) mod signing;
 pub(super) mod holdings;
 pub(super) mod erasures;
+pub(super) mod events;
 pub(super) mod damage;
 #[cfg(feature = "postgres")]
 pub(super) mod copying;

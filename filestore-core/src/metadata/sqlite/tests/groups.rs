@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use rusqlite::{Connection, ffi};
 
 use super::super::cache::Caches;
+use super::super::session::followers::Followers;
 use crate::domain::error::{ErrorKind, Result};
 use crate::metadata::contract::{in_cloud, put as put_record, ready};
 use crate::metadata::prelude::*;
@@ -49,7 +50,13 @@ fn bench(on_full: Option<OnFull>) -> Bench {
 
     connection.commit_hook(Some(count)).unwrap();
     let health = Arc::new(Health::new());
-    let writer = Writer::start(connection, Arc::new(Caches::new()), Arc::clone(&health), on_full);
+    let writer = Writer::start(
+        connection,
+        Arc::new(Caches::new()),
+        Arc::new(Followers::new()),
+        Arc::clone(&health),
+        on_full,
+    );
     Bench { writer: writer.unwrap(), health, commits, reader: open(), _directory: directory }
 }
 

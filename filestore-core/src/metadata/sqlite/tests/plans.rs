@@ -12,11 +12,12 @@ use crate::metadata::contract::{self, at, lease, organization, put, put_deleted,
 use crate::metadata::prelude::*;
 use crate::metadata::sqlite::session::store_id;
 use crate::metadata::sqlite::tables::{
-    bindings, damage, file_writes, files, holdings, idempotency, keys, listing, organizations,
-    resumables, signing, terms, usage,
+    bindings, damage, events, file_writes, files, holdings, idempotency, keys, listing,
+    organizations, resumables, signing, terms, usage,
 };
 use crate::metadata::sqlite::work::{
     backlog, destinations, dropped, explaining, holds, intents, leases, purges, receipts, syncs,
+    webhooks,
 };
 
 /// Every listing statement.
@@ -79,6 +80,12 @@ fn statements() -> impl Iterator<Item = &'static str> {
         holds::RENEW,
         holds::NARROW,
         holds::RELEASE,
+        events::FORWARD,
+        events::BACKWARD,
+        events::FORWARD_OF,
+        events::BACKWARD_OF,
+        events::FORGET,
+        events::BLANK,
         purges::EXPIRE,
         purges::EXPIRE_OF,
         purges::UNCLAIMED,
@@ -167,6 +174,31 @@ fn statements() -> impl Iterator<Item = &'static str> {
         signing::FORGET_USED,
         file_writes::MOVE,
         terms::FORGET,
+        webhooks::ONE,
+        webhooks::EDIT,
+        webhooks::ROTATE,
+        webhooks::SET_DISABLED,
+        webhooks::RESUME,
+        webhooks::SET_PLACE,
+        webhooks::DELETE,
+        webhooks::DELETE_LANE,
+        webhooks::DELETE_FAILURES,
+        webhooks::CLAIM,
+        webhooks::LANE,
+        webhooks::RELEASE,
+        webhooks::SAVE,
+        webhooks::END_FAILURE,
+        webhooks::SET_FAILURE,
+        webhooks::NEXT_OF_FILE,
+        webhooks::LET_GO,
+        webhooks::FAILING,
+        webhooks::LIVE,
+        webhooks::NEXT_DUE,
+        webhooks::DUE,
+        webhooks::FAILURES,
+        webhooks::FAILURE_OF,
+        webhooks::FORGET,
+        webhooks::FORGET_EVENTS_OF,
     ];
     fixed.into_iter().chain(inspection::QUERIES.iter().copied())
 }

@@ -11,7 +11,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{Claims, Lease, Leases};
 
 use super::destinations::{destination, next_pair};
-use super::{holds, intents, syncs};
+use super::{holds, intents, syncs, webhooks};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::Fault;
 use crate::metadata::sqlite::session::writer::WriteTx;
@@ -135,6 +135,7 @@ impl Leases for SqliteMetadata {
             .run("ending leases", move |tx| {
                 row::execute(tx.sql, CLEAR_PURGES, [])?;
                 holds::clear(tx.sql)?;
+                webhooks::end_leases(tx.sql)?;
                 let syncing = syncs::file_ids(tx.sql, syncs::OVERDUE, [i64::MAX])?;
                 syncing.into_iter().try_for_each(|file| syncs::release_one(tx, file))?;
                 cap_waits(tx.sql, max_retry_at, max_blob_wait_until)

@@ -11,3 +11,4 @@ pub(super) mod holds;
 pub(super) mod intents;
 pub(super) mod backlog;
 pub(super) mod leases;
+pub(super) mod webhooks;

@@ -180,7 +180,7 @@ impl Syncs for SqliteMetadata {
         let (status, not_before, attempts) = match next {
             AfterFailure::Postpone(retry_at) => ("PENDING", retry_at.as_millis(), 1),
             AfterFailure::Excuse(retry_at) => ("PENDING", retry_at.as_millis(), 0),
-            AfterFailure::GiveUp => ("FAILED", 0, 1),
+            AfterFailure::GiveUp(at) => ("FAILED", at.as_millis(), 1),
         };
         self.writer
             .run("giving a sync back", move |tx| {

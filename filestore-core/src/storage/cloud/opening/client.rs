@@ -7,9 +7,9 @@ use http::{Request, Response};
 use opendal::ErrorKind as Theirs;
 use reqwest::redirect::Policy;
 
-use super::tls;
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::ProviderConfig;
+use crate::storage::tls;
 
 /// HTTP client that trusts the operating system's certificates.
 ///

@@ -9,8 +9,6 @@ mod client;
 #[cfg(feature = "transport")]
 mod observe;
 #[cfg(feature = "transport")]
-mod tls;
-#[cfg(feature = "transport")]
 mod transport;
 #[cfg(not(feature = "transport"))]
 mod no_transport;

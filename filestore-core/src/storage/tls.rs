@@ -1,4 +1,4 @@
-//! TLS for providers: ring for cryptography, and the operating system's certificates for trust.
+//! TLS for providers and webhooks: ring for cryptography, and the operating system's certificates for trust.
 //!
 //! Each HTTP client gets its configuration explicitly. No crypto provider is installed for the whole process,
 //! because that choice belongs to the application.
@@ -12,7 +12,7 @@ use rustls_platform_verifier::Verifier;
 use crate::domain::error::{Error, Result};
 
 /// Prepares TLS for HTTP/1.1 clients.
-pub(super) fn client_config() -> Result<ClientConfig> {
+pub(crate) fn client_config() -> Result<ClientConfig> {
     let crypto = Arc::new(ring::default_provider());
     let verifier = Verifier::new(Arc::clone(&crypto)).map_err(unprepared)?;
 

@@ -1,0 +1,171 @@
+//! The fence: up to which event readers may read.
+//!
+//! # Purpose
+//! A position is drawn before its commit, so a later position can be visible first. A reader that went on behind
+//! it would never see the earlier one. Readers therefore stop at the last *settled* position: all events up to it
+//! are visible, or were rolled back.
+//!
+//! # How it works
+//! A writer locks the table `events` (ROW EXCLUSIVE) before it draws a position, and its commit is visible before
+//! the lock goes. So a look reads, in this order:
+//! 1. the last position that was drawn
+//! 2. the transactions that hold such a lock
+//!
+//! Once none of these transactions holds it any more, the position is settled. A look without holders settles it
+//! at once. Only open writes of events delay readers. Transactions of other programs, and reads, do not.
+//!
+//! # Cost
+//! One look serves all readers of this process. Nobody looks while nobody reads.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::fault::Fault;
+use super::sql::Sql;
+use super::transaction::Engine;
+use crate::domain::error::Result;
+
+/// The pause between two looks of a waiting reader while a position is about to settle.
+const SOON: Duration = Duration::from_millis(30);
+
+/// The pause while no event is under way.
+const IDLE: Duration = Duration::from_millis(250);
+
+/// Selects the last drawn position. A sequence is read without a snapshot.
+pub(in crate::metadata::postgres) const DRAWN: &str =
+    "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_position_seq";
+
+/// Selects the transactions that can have drawn positions.
+pub(in crate::metadata::postgres) const HOLDERS: &str =
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation'
+     AND relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted
+     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// The settled position, with the state of the next one.
+pub(in crate::metadata::postgres) struct Fence {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    settled: i64,
+    /// A position with the transactions that were open when it was read.
+    pending: Option<(i64, HashSet<String>)>,
+    /// The start of the last look.
+    looked_at: Option<Instant>,
+}
+
+/// The result of a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::metadata::postgres) struct Look {
+    /// Every event up to this position is visible, or never will be.
+    pub(in crate::metadata::postgres) settled: i64,
+    /// True if a later position is about to settle.
+    is_pending: bool,
+}
+
+impl Fence {
+    pub(in crate::metadata::postgres) fn new() -> Self {
+        Self { state: Mutex::default() }
+    }
+
+    /// Returns the settled position. The look begins after this call, so that all events that were acknowledged
+    /// before the call are settled, unless an earlier write is open.
+    pub(in crate::metadata::postgres) async fn look(&self, engine: &Engine) -> Result<Look> {
+        self.look_since(engine, Instant::now()).await
+    }
+
+    /// Waits until a position behind `settled` is settled.
+    pub(in crate::metadata::postgres) async fn passed(
+        &self,
+        engine: &Engine,
+        settled: i64,
+    ) -> Result<()> {
+        let mut pause = SOON;
+        loop {
+            // A look of another reader during the pause is as good.
+            let recent = Instant::now().checked_sub(pause).unwrap_or_else(Instant::now);
+            let look = self.look_since(engine, recent).await?;
+            // Less than before: the database was restored or has failed over. The next read says so.
+            if look.settled != settled {
+                return Ok(());
+            }
+            pause = if look.is_pending { SOON } else { IDLE };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Looks, unless another reader has begun to look at `since` or later.
+    async fn look_since(&self, engine: &Engine, since: Instant) -> Result<Look> {
+        let mut state = self.state.lock().await;
+        if state.looked_at.is_none_or(|looked_at| looked_at < since) {
+            let began = Instant::now();
+            let seen =
+                engine.read("looking for events", &(), |sql, ()| Box::pin(look(sql))).await?;
+            state.learn(seen);
+            state.looked_at = Some(began);
+        }
+        Ok(Look { settled: state.settled, is_pending: state.pending.is_some() })
+    }
+}
+
+impl State {
+    fn learn(&mut self, (drawn, holders): (i64, HashSet<String>)) {
+        if drawn < self.settled {
+            // The database lost commits, in a failover for example.
+            *self = Self::default();
+        }
+        if let Some((position, open)) = &self.pending
+            && open.is_disjoint(&holders)
+        {
+            self.settled = self.settled.max(*position);
+            self.pending = None;
+        }
+        if holders.is_empty() {
+            self.settled = self.settled.max(drawn);
+            self.pending = None;
+        } else if self.pending.is_none() && drawn > self.settled {
+            self.pending = Some((drawn, holders));
+        }
+    }
+}
+
+/// Reads the last position first, and the holders after it.
+async fn look(sql: &Sql) -> Result<(i64, HashSet<String>), Fault> {
+    let drawn = sql.first(DRAWN, &[]).await?.map(|row| row.try_get(0)).transpose()?;
+    let holders = sql.rows(HOLDERS, &[]).await?;
+    let holders = holders.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    Ok((drawn.unwrap_or(0), holders))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holders<const N: usize>(names: [&str; N]) -> HashSet<String> {
+        names.map(str::to_owned).into()
+    }
+
+    #[test]
+    fn a_position_settles_when_those_who_were_open_have_ended() {
+        let mut state = State::default();
+        state.learn((5, holders([])));
+        assert_eq!((state.settled, state.pending.is_some()), (5, false));
+
+        state.learn((7, holders(["1/1", "2/1"])));
+        assert_eq!((state.settled, state.pending.is_some()), (5, true));
+        state.learn((9, holders(["2/1", "3/1"])));
+        assert_eq!((state.settled, state.pending.is_some()), (5, true));
+        // The second one is gone; the third began later, and delays the next position only.
+        state.learn((9, holders(["3/1"])));
+        assert_eq!((state.settled, state.pending.is_some()), (7, true));
+        state.learn((9, holders(["3/2"])));
+        assert_eq!(state.settled, 9);
+        // A database that failed over draws positions a second time.
+        state.learn((8, holders(["3/2"])));
+        assert_eq!(state.settled, 0);
+    }
+}

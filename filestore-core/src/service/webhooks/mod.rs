@@ -1,0 +1,477 @@
+//! Webhooks: creation, changes, pings, and events to send again.
+//!
+//! # Purpose
+//! A webhook is a row. Background work (`worker/webhook`) reads the log of events and sends them. This module
+//! changes the rows, and wakes that work.
+//!
+//! # Secrets
+//! Each webhook has its own secret. With a shared one, a receiver could pass a delivery on to another receiver. The
+//! secret is in the database, next to the secrets of signed URLs, because it signs.
+
+mod sender;
+mod body;
+#[cfg(test)]
+pub(crate) mod fixtures;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+pub(crate) use body::body_of;
+#[cfg(test)]
+pub(crate) use sender::Lookup;
+use sender::SystemLookup;
+pub(crate) use sender::{Delivery, Sender};
+
+use super::FileStore;
+use super::work::wake::Wake;
+use crate::domain::access::scope::Scope;
+use crate::domain::config::WebhookConfig;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::event::{After, Event, EventFilter, EventId};
+use crate::domain::id::WebhookId;
+use crate::domain::time::clock::Timestamp;
+use crate::domain::webhook::{
+    DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
+    Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret, WebhookSecrets,
+};
+use crate::metadata::{
+    FailureRow, MOST_FAILURES, Metadata, Requeued, WebhookChange, WebhookMade, WebhookRow,
+};
+use crate::tasks;
+
+/// The longest time for which the former secret signs too after a rotation.
+const LONGEST_OVERLAP: Duration = Duration::from_hours(30 * 24);
+
+/// The shortest time between two pings of a webhook.
+const BETWEEN_PINGS: Duration = Duration::from_secs(5);
+
+/// The number of events that one transaction queues again.
+const PAGE: usize = 200;
+
+/// The state of webhooks in memory.
+pub(crate) struct WebhookState {
+    /// Wakes the background work after a change.
+    pub(crate) wanted: Wake,
+    sender: Mutex<Option<Arc<Sender>>>,
+    lookup: Mutex<Arc<dyn sender::Lookup>>,
+    /// The last ping of each webhook.
+    pinged: Mutex<HashMap<WebhookId, Instant>>,
+    /// Attempts since the store was opened, by their verdict.
+    delivered: AtomicU64,
+    refused: AtomicU64,
+    unreachable: AtomicU64,
+}
+
+impl Default for WebhookState {
+    fn default() -> Self {
+        Self {
+            wanted: Wake::default(),
+            sender: Mutex::default(),
+            lookup: Mutex::new(Arc::new(SystemLookup)),
+            pinged: Mutex::default(),
+            delivered: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            unreachable: AtomicU64::new(0),
+        }
+    }
+}
+
+impl WebhookState {
+    /// Returns the sender for a configuration. A changed configuration gets a new one.
+    pub(crate) fn sender(&self, config: &WebhookConfig) -> Result<Arc<Sender>> {
+        let mut sender = self.sender.lock();
+        if let Some(sender) = &*sender
+            && sender.is_of(config)
+        {
+            return Ok(Arc::clone(sender));
+        }
+        let fresh = Arc::new(Sender::new(config, Arc::clone(&self.lookup.lock()))?);
+        *sender = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+
+    /// Replaces the look-up of names.
+    #[cfg(test)]
+    pub(crate) fn look_up_with(&self, lookup: Arc<dyn Lookup>) {
+        *self.lookup.lock() = lookup;
+        *self.sender.lock() = None;
+    }
+
+    /// Counts an attempt.
+    pub(crate) fn count(&self, verdict: Verdict) {
+        let counter = match verdict {
+            Verdict::Delivered => &self.delivered,
+            Verdict::EventFault | Verdict::Gone => &self.refused,
+            Verdict::EndpointFault(_) => &self.unreachable,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The webhooks of a store. Made by [`FileStore::webhooks`].
+///
+/// ```no_run
+/// use filestore_core::webhooks::NewWebhook;
+///
+/// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+/// let new = NewWebhook::new("https://example.org/hook".parse()?);
+/// let (webhook, secret) = store.webhooks().create(new).await?;
+/// println!("{} signs with {secret}", webhook.id);
+/// assert!(store.webhooks().ping(webhook.id).await?.delivered);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a handle does nothing until you call a method"]
+#[derive(Clone, Copy)]
+pub struct Webhooks<'a> {
+    store: &'a FileStore,
+}
+
+impl FileStore {
+    /// Returns the webhooks: URLs to which the store sends events.
+    pub fn webhooks(&self) -> Webhooks<'_> {
+        Webhooks { store: self }
+    }
+}
+
+impl Webhooks<'_> {
+    /// Makes a webhook. This is the only time that the store shows the secret. Sends nothing.
+    ///
+    /// `UrlRefused` if the configuration does not allow the URL. `Conflict` if there are too many webhooks.
+    pub async fn create(self, new: NewWebhook) -> Result<(Webhook, WebhookSecret)> {
+        let (config, now) = (self.store.config(), self.store.now());
+        check_name(&new.name)?;
+        new.url.check(&config.webhooks.rules())?;
+        let place = self.place(new.from).await?;
+
+        let secret = WebhookSecret::generate();
+        let row = WebhookRow {
+            id: WebhookId::generate(now),
+            url: new.url,
+            name: new.name,
+            organization: new.organization,
+            kinds: new.kinds,
+            secrets: WebhookSecrets { current: secret.clone(), former: None },
+            created_at: now,
+            changed_at: now,
+            disabled: None,
+            place,
+            health: WebhookHealth::default(),
+            next_due: None,
+        };
+        let shown = row.shown();
+        let most = config.webhooks.max;
+        match self.metadata().insert_webhook(row, most).await? {
+            WebhookMade::Done => {
+                self.wake();
+                Ok((shown, secret))
+            }
+            WebhookMade::Full => {
+                let message = format!("there are already {most} webhooks (webhooks.max)");
+                Err(Error::new(ErrorKind::Conflict, message).with_limit(most as u64))
+            }
+        }
+    }
+
+    /// Lists all webhooks, oldest first.
+    pub async fn list(self) -> Result<Vec<Webhook>> {
+        let rows = self.metadata().webhooks(None).await?;
+        Ok(rows.iter().map(WebhookRow::shown).collect())
+    }
+
+    /// Returns a webhook.
+    pub async fn get(self, id: WebhookId) -> Result<Webhook> {
+        Ok(self.row(id).await?.shown())
+    }
+
+    /// Returns the time of the oldest event that the webhook has not got yet. `None` if it has all.
+    pub async fn oldest_waiting(self, id: WebhookId) -> Result<Option<Timestamp>> {
+        let row = self.row(id).await?;
+        let after = row.place.map_or(After::Start, After::Event);
+        let page = self.events().page(&row.shown().filter(), after, 1).await;
+        match page {
+            Ok(page) => Ok(page.events.first().map(|event| event.at)),
+            Err(error) if error.kind() == ErrorKind::EventsGone => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes the settings of a webhook. A new URL gets the same secret, and goes on at the same place.
+    pub async fn edit(self, id: WebhookId, edit: WebhookEdit) -> Result<Webhook> {
+        if let Some(name) = &edit.name {
+            check_name(name)?;
+        }
+        if let Some(url) = &edit.url {
+            url.check(&self.store.config().webhooks.rules())?;
+        }
+        self.change(id, WebhookChange::Edit(edit)).await
+    }
+
+    /// Replaces the secret. Until the end of `overlap`, at most 30 days, both secrets sign.
+    pub async fn rotate(
+        self,
+        id: WebhookId,
+        overlap: Duration,
+    ) -> Result<(Webhook, WebhookSecret)> {
+        if overlap > LONGEST_OVERLAP {
+            let message = "the former secret signs for 30 days at most";
+            let error = Error::invalid("overlap_s", message);
+            return Err(error.with_limit(LONGEST_OVERLAP.as_secs()));
+        }
+        let secret = WebhookSecret::generate();
+        let until = self.store.now().plus(overlap);
+        let shown = self.change(id, WebhookChange::Rotate(secret.clone(), until)).await?;
+        Ok((shown, secret))
+    }
+
+    /// Stops sending events. The webhook keeps its place in the log.
+    pub async fn disable(self, id: WebhookId) -> Result<Webhook> {
+        self.change(id, WebhookChange::Disable(DisabledReason::Requested)).await
+    }
+
+    /// Sends events again, from where the webhook stood, or from another place. `EventsGone` if the log has
+    /// forgotten the place.
+    pub async fn enable(self, id: WebhookId, from: Option<After>) -> Result<Webhook> {
+        let place = match from {
+            Some(from) => Some(self.place(from).await?),
+            None => {
+                let stood = self.row(id).await?.place.map_or(After::Start, After::Event);
+                self.place(stood).await?;
+                None
+            }
+        };
+        self.change(id, WebhookChange::Enable(place)).await
+    }
+
+    /// Deletes a webhook with its secrets and failures.
+    pub async fn delete(self, id: WebhookId) -> Result<()> {
+        if !self.metadata().delete_webhook(id).await? {
+            return Err(Error::not_found("the webhook"));
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Sends an event of the type `webhook.ping`, which is not in the log, and waits for the answer. `Busy` within
+    /// 5 s after another ping.
+    pub async fn ping(self, id: WebhookId) -> Result<PingReport> {
+        let row = self.row(id).await?;
+        self.note_ping(id)?;
+        let sender = self.state().sender(&self.store.config().webhooks)?;
+
+        let at = self.store.now();
+        let ping = URL_SAFE_NO_PAD.encode(&tasks::random_secret()[..16]);
+        let body = body::of_ping(&ping, at);
+        let delivery =
+            Delivery { url: &row.url, secrets: &row.secrets, id: ping, body: body.into(), at };
+        let began = Instant::now();
+        let answer = sender.send(&delivery).await;
+        Ok(PingReport::of(answer, began.elapsed()))
+    }
+
+    fn note_ping(self, id: WebhookId) -> Result<()> {
+        let mut pinged = self.state().pinged.lock();
+        let now = Instant::now();
+        pinged.retain(|_, at| now.saturating_duration_since(*at) < BETWEEN_PINGS);
+        if pinged.contains_key(&id) {
+            let message = "a webhook can be pinged once in 5 seconds";
+            let error = Error::new(ErrorKind::Busy, message);
+            return Err(error.with_retry_after_secs(BETWEEN_PINGS.as_secs()));
+        }
+        pinged.insert(id, now);
+        Ok(())
+    }
+
+    /// Lists up to `limit` (1 to 1000) failures behind the place `after`, 0 at first.
+    pub async fn failures(
+        self,
+        id: WebhookId,
+        state: Option<FailureState>,
+        after: i64,
+        limit: usize,
+    ) -> Result<FailurePage> {
+        self.row(id).await?;
+        let limit = limit.clamp(1, 1000);
+        let rows = self.metadata().failures(id, state, after, limit).await?;
+        let next = rows.last().filter(|_| rows.len() == limit).map(|row| row.row);
+        Ok(FailurePage { failures: rows.iter().map(FailureRow::shown).collect(), next })
+    }
+
+    /// Queues events to be sent again. Returns their number. The webhook gets them with their old ids, at once, and
+    /// without regard to the order of other events.
+    ///
+    /// `EventsGone` if the log has forgotten an event. `Busy` if more than 10,000 events would wait.
+    pub async fn redeliver(self, id: WebhookId, what: Redeliver) -> Result<u64> {
+        let filter = self.row(id).await?.shown().filter();
+        let queued = match what {
+            Redeliver::Event(event) => self.again_one(id, event, &filter).await?,
+            Redeliver::Range(after, until) => self.again_range(id, &filter, after, until).await?,
+            Redeliver::Failed => self.again_failed(id).await?,
+        };
+        self.wake();
+        Ok(queued)
+    }
+
+    async fn again_one(self, id: WebhookId, event: EventId, filter: &EventFilter) -> Result<u64> {
+        if let Some(failed) = self.metadata().failure_of(id, event).await? {
+            return self.requeue(id, vec![failed]).await;
+        }
+        let found = self.event(event).await?;
+        if !filter.passes(&found) {
+            let message = "the webhook does not get events of this type or organization";
+            return Err(Error::invalid("event_id", message));
+        }
+        self.requeue(id, vec![repeat_of(&found)?]).await
+    }
+
+    async fn again_range(
+        self,
+        id: WebhookId,
+        filter: &EventFilter,
+        after: After,
+        until: EventId,
+    ) -> Result<u64> {
+        let (everything, mut after, mut queued) = (EventFilter::new(), after, 0);
+        loop {
+            let page = self.events().page(&everything, after, PAGE).await?;
+            let end = page.events.iter().position(|event| event.id == until);
+            let within = &page.events[..end.map_or(page.events.len(), |at| at + 1)];
+            let wanted = within.iter().filter(|event| filter.passes(event));
+            let rows: Vec<_> = wanted.map(repeat_of).collect::<Result<_>>()?;
+            if !rows.is_empty() {
+                queued += self.requeue(id, rows).await?;
+            }
+            if end.is_some() {
+                return Ok(queued);
+            }
+            if !page.has_more {
+                return Err(Error::invalid("until", "the event is not behind the first place"));
+            }
+            after = page.next;
+        }
+    }
+
+    async fn again_failed(self, id: WebhookId) -> Result<u64> {
+        let (mut after, mut queued) = (0, 0);
+        loop {
+            let failed = Some(FailureState::Failed);
+            let rows = self.metadata().failures(id, failed, after, PAGE).await?;
+            let Some(last) = rows.last() else { return Ok(queued) };
+            after = last.row;
+            queued += self.requeue(id, rows).await?;
+        }
+    }
+
+    async fn requeue(self, id: WebhookId, rows: Vec<FailureRow>) -> Result<u64> {
+        match self.metadata().requeue(id, rows, self.store.now()).await? {
+            Requeued::Done(queued) => Ok(queued),
+            Requeued::Unknown => Err(Error::not_found("the webhook")),
+            Requeued::Full => {
+                let message =
+                    format!("too many events wait for the webhook, limit: {MOST_FAILURES}");
+                Err(Error::new(ErrorKind::Busy, message).with_limit(MOST_FAILURES))
+            }
+        }
+    }
+
+    /// Reads one event of the log.
+    async fn event(self, id: EventId) -> Result<Event> {
+        let gone = || Error::new(ErrorKind::EventsGone, format!("the log has no event {id}"));
+        let all = EventFilter::new();
+        let before = self.events().page_back(&all, After::Event(id), 1).await?;
+        let after = match before.events.first() {
+            Some(event) => After::Event(event.id),
+            None => After::Start,
+        };
+        let page = self.events().page(&all, after, 1).await?;
+        page.events.into_iter().next().filter(|event| event.id == id).ok_or_else(gone)
+    }
+
+    /// Finds the event before a place, and checks that the log has it. `None` for the start of the log.
+    async fn place(self, from: After) -> Result<Option<EventId>> {
+        if from == After::Start {
+            return Ok(None);
+        }
+        let page = self.events().page(&EventFilter::new(), from, 1).await?;
+        Ok(event_of(if from == After::End { page.next } else { from }))
+    }
+
+    /// Returns the attempts since the store was opened.
+    pub fn counts(self) -> WebhookCounts {
+        let state = self.state();
+        WebhookCounts {
+            delivered: state.delivered.load(Ordering::Relaxed),
+            refused: state.refused.load(Ordering::Relaxed),
+            unreachable: state.unreachable.load(Ordering::Relaxed),
+        }
+    }
+
+    async fn change(self, id: WebhookId, change: WebhookChange) -> Result<Webhook> {
+        let changed = self.metadata().change_webhook(id, change, self.store.now()).await?;
+        let row = changed.ok_or_else(|| Error::not_found("the webhook"))?;
+        self.wake();
+        Ok(row.shown())
+    }
+
+    async fn row(self, id: WebhookId) -> Result<WebhookRow> {
+        let found = self.metadata().webhooks(Some(id)).await?;
+        found.into_iter().next().ok_or_else(|| Error::not_found("the webhook"))
+    }
+
+    fn wake(self) {
+        self.state().wanted.notify();
+    }
+
+    fn state(&self) -> &WebhookState {
+        &self.store.inner().webhooks
+    }
+
+    fn metadata(&self) -> &dyn Metadata {
+        &*self.store.inner().metadata
+    }
+
+    fn events(&self) -> super::Events<'_> {
+        self.store.events(&Scope::All)
+    }
+}
+
+fn event_of(place: After) -> Option<EventId> {
+    match place {
+        After::Event(id) => Some(id),
+        After::Start | After::End => None,
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.len() > MOST_NAME_BYTES || name.chars().any(char::is_control) {
+        let message = "a webhook's name has at most 200 bytes and no control characters";
+        return Err(Error::invalid("name", message).with_limit(MOST_NAME_BYTES as u64));
+    }
+    Ok(())
+}
+
+/// Makes the row of an event that is sent again.
+fn repeat_of(event: &Event) -> Result<FailureRow> {
+    Ok(FailureRow {
+        row: 0,
+        event: event.id,
+        kind: event.kind,
+        organization: event.organization_id.clone(),
+        file: event.file_id,
+        body: body_of(event)?,
+        state: FailureState::Waiting,
+        is_repeat: true,
+        attempts: 0,
+        at: event.at,
+        last_status: None,
+    })
+}

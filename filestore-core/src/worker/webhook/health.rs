@@ -1,0 +1,173 @@
+//! How the deliveries of a lane go: pauses, trials, and the end of patience. Pure.
+
+use std::time::Duration;
+
+use crate::domain::time::clock::Timestamp;
+use crate::domain::webhook::{Answer, DisabledReason, Verdict, WebhookHealth, pause};
+
+/// The number of different events in a row that an endpoint can refuse before it pauses as if it could not take
+/// any.
+const MOST_REFUSED: u32 = 10;
+
+/// The longest pause that can be stored. A later instant comes from a clock that was wrong.
+const LONGEST: Duration = Duration::from_hours(2);
+
+/// The health of one endpoint, with the facts that are only in memory.
+#[derive(Debug)]
+pub(super) struct Health {
+    pub(super) stored: WebhookHealth,
+    /// The number of refused events since the last accepted one.
+    refused: u32,
+    /// True until the endpoint accepts an event. Until then, one event at a time is sent.
+    is_unknown: bool,
+}
+
+impl Health {
+    /// Begins with the stored health.
+    pub(super) fn new(stored: WebhookHealth) -> Self {
+        Self { stored, refused: 0, is_unknown: true }
+    }
+
+    /// Returns how many events can be under way now.
+    pub(super) fn at_once(&self, most: usize, now: Timestamp) -> usize {
+        if self.is_paused(now) {
+            0
+        } else if self.is_unknown || self.stored.pauses > 0 {
+            1
+        } else {
+            most
+        }
+    }
+
+    fn is_paused(&self, now: Timestamp) -> bool {
+        let until = self.stored.paused_until;
+        until.is_some_and(|until| now < until && until < now.plus(LONGEST))
+    }
+
+    /// Takes note of an answer. `chance` (0 to 1) spreads the pauses. Returns the reason to disable the webhook, if
+    /// there is one.
+    pub(super) fn note(
+        &mut self,
+        answer: Answer,
+        now: Timestamp,
+        disable_after: Duration,
+        chance: f64,
+    ) -> Option<DisabledReason> {
+        self.stored.last_status = answer.status();
+        self.stored.last_fault = answer.fault();
+        self.stored.last_attempt_at = Some(now);
+        match answer.verdict() {
+            Verdict::Delivered => {
+                self.note_success(now);
+                return None;
+            }
+            Verdict::Gone => return Some(DisabledReason::Gone),
+            Verdict::EndpointFault(asked) => self.pause(asked, now, chance),
+            Verdict::EventFault => {
+                self.refused = self.refused.saturating_add(1);
+                if self.refused >= MOST_REFUSED {
+                    self.pause(None, now, chance);
+                }
+            }
+        }
+        let since = *self.stored.failing_since.get_or_insert(now);
+        (now >= since.plus(disable_after)).then_some(DisabledReason::NoSuccess)
+    }
+
+    fn note_success(&mut self, now: Timestamp) {
+        self.is_unknown = false;
+        self.refused = 0;
+        self.stored.failing_since = None;
+        self.stored.paused_until = None;
+        self.stored.pauses = 0;
+        self.stored.last_success_at = Some(now);
+    }
+
+    /// Pauses. Answers of events that were under way together count as one.
+    fn pause(&mut self, asked: Option<Duration>, now: Timestamp, chance: f64) {
+        if self.is_paused(now) {
+            return;
+        }
+        self.stored.paused_until = Some(now.plus(pause(self.stored.pauses, asked, chance)));
+        self.stored.pauses = self.stored.pauses.saturating_add(1);
+    }
+
+    /// Takes note that no event waits for the endpoint.
+    pub(super) fn note_idle(&mut self) {
+        self.stored.failing_since = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::webhook::DeliveryFault;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_249_200_000);
+    const DAYS: Duration = Duration::from_hours(120);
+
+    fn status(status: u16) -> Answer {
+        Answer::Status(status, None)
+    }
+
+    fn known() -> Health {
+        let mut health = Health::new(WebhookHealth::default());
+        assert_eq!(health.at_once(8, NOW), 1, "the first event is a trial");
+        assert_eq!(health.note(status(200), NOW, DAYS, 0.5), None);
+        assert_eq!(health.at_once(8, NOW), 8);
+        health
+    }
+
+    #[test]
+    fn answers_of_events_that_were_under_way_together_are_one_pause() {
+        let mut health = known();
+        for _ in 0..8 {
+            health.note(status(503), NOW, DAYS, 0.5);
+        }
+        assert_eq!(health.stored.pauses, 1);
+        assert_eq!(health.at_once(8, NOW), 0);
+        let then = NOW.plus(Duration::from_secs(6));
+        assert_eq!(health.at_once(8, then), 1, "one event is the trial");
+        health.note(status(204), then, DAYS, 0.5);
+        assert_eq!((health.at_once(8, then), health.stored.failing_since), (8, None));
+    }
+
+    #[test]
+    fn an_endpoint_that_asks_for_a_pause_gets_it() {
+        let mut health = known();
+        health.note(Answer::Status(429, Some(Duration::from_secs(90))), NOW, DAYS, 0.5);
+        assert_eq!(health.at_once(8, NOW.plus(Duration::from_secs(89))), 0);
+        assert_eq!(health.at_once(8, NOW.plus(Duration::from_secs(90))), 1);
+    }
+
+    #[test]
+    fn ten_refused_events_in_a_row_are_the_fault_of_the_endpoint() {
+        let mut health = known();
+        for _ in 0..9 {
+            health.note(status(500), NOW, DAYS, 0.5);
+        }
+        assert_eq!(health.at_once(8, NOW), 8);
+        health.note(status(500), NOW, DAYS, 0.5);
+        assert_eq!(health.at_once(8, NOW), 0);
+    }
+
+    #[test]
+    fn days_without_success_disable_and_410_does_at_once() {
+        let mut health = known();
+        let timeout = Answer::Fault(DeliveryFault::Timeout);
+        assert_eq!(health.note(timeout, NOW, DAYS, 0.5), None);
+        assert_eq!(health.stored.failing_since, Some(NOW));
+        let almost = NOW.plus(DAYS).minus(Duration::from_millis(1));
+        assert_eq!(health.note(timeout, almost, DAYS, 0.5), None);
+        let then = NOW.plus(DAYS);
+        assert_eq!(health.note(timeout, then, DAYS, 0.5), Some(DisabledReason::NoSuccess));
+        assert_eq!(known().note(status(410), NOW, DAYS, 0.5), Some(DisabledReason::Gone));
+    }
+
+    #[test]
+    fn a_pause_of_a_clock_that_was_wrong_is_over() {
+        let far = Some(NOW.plus(Duration::from_hours(24 * 365)));
+        let health = Health::new(WebhookHealth { paused_until: far, ..WebhookHealth::default() });
+        assert_eq!(health.at_once(8, NOW), 1);
+    }
+}

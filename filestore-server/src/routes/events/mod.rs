@@ -1,0 +1,60 @@
+//! GET /events: pages of the log of events, and the same as a stream.
+
+mod query;
+mod stream;
+
+use std::sync::Arc;
+
+use filestore_core::api::EventPage as Shown;
+use filestore_core::events::{EventFilter, EventPage};
+use warp::Filter;
+use warp::reply::Response;
+
+use self::query::{Direction, EventsQuery};
+use crate::http::accept::preferred;
+use crate::reply::{self, EVENT_STREAM, Failure};
+use crate::request::call::Call;
+use crate::request::log_sight::LogSight;
+use crate::routes::filters::{RouteFilter, get};
+
+/// Builds `/events`.
+pub(crate) fn routes() -> RouteFilter {
+    warp::path!("events").and(get(events)).boxed()
+}
+
+async fn events(call: Arc<Call>) -> Result<Response, Failure> {
+    let query = EventsQuery::of(&call.query(&query::PARAMETERS)?)?;
+    let sight = LogSight::of(&call);
+    let filter = sight.narrow(query.filter.clone())?;
+
+    if preferred(&call.headers, ["application/json", EVENT_STREAM]) == EVENT_STREAM {
+        return stream::open(call, &query, sight, filter).await;
+    }
+    let page = page(&call, &query, &filter).await?;
+    if !query.wait.is_zero() {
+        sight.recheck(&call).await?;
+    }
+    reply::ok(&Shown::from(&page))
+}
+
+/// Reads a page. Waits for its first event as long as the client wants, but not for longer than the server runs.
+async fn page(
+    call: &Call,
+    query: &EventsQuery,
+    filter: &EventFilter,
+) -> filestore_core::Result<EventPage> {
+    let events = call.store().events(&call.caller.scope);
+    match query.direction {
+        Direction::Backward(before) => events.page_back(filter, before, query.limit).await,
+        Direction::Forward(after) if query.wait.is_zero() => {
+            events.page(filter, after, query.limit).await
+        }
+        Direction::Forward(after) => {
+            tokio::select! {
+                biased;
+                page = events.wait(filter, after, query.limit, query.wait) => page,
+                () = call.app.streams.stopped() => events.page(filter, after, query.limit).await,
+            }
+        }
+    }
+}
