@@ -74,7 +74,7 @@ impl Completing {
         let terms = Terms::read(&self.row.terms)?;
         let caller = terms.caller().map(str::to_owned);
         let scope = match self.recheck.take() {
-            Some(recheck) => recheck().await?,
+            Some(recheck) => recheck(terms.replaces()?).await?,
             None => Scope::All,
         };
         scope.check(&self.row.organization)?;

@@ -50,7 +50,7 @@ async fn a_right_that_was_taken_away_fails_the_upload() {
     // An organization that the caller may not write to any more.
     let upload = of_length(&store, 5).await;
     let elsewhere = Scope::Organizations(vec!["other".parse().unwrap()]);
-    let recheck = move || async move { Ok(elsewhere) }.boxed();
+    let recheck = move |_| async move { Ok(elsewhere) }.boxed();
     let narrowed = Append { recheck: Some(Box::new(recheck)), ..Append::at(0) };
     assert_eq!(kind(append(&store, &upload, narrowed, b"hello").await), ErrorKind::Forbidden);
 }
