@@ -70,6 +70,9 @@ pub trait Servers: Send + Sync + 'static {
     /// Ends the work of servers that are gone, in the same way. Returns the number of these servers.
     async fn end_gone(&self, not_before: Timestamp) -> Result<u64>;
 
+    /// Returns true if a server is gone. Its work may still have to be ended.
+    async fn is_gone(&self, server: &str) -> Result<bool>;
+
     /// Starts exclusive work for a run. Only one server can do such work at a time. Returns false while
     /// another run on a live server does the work.
     async fn enter(&self, name: &str, owner: &str) -> Result<bool>;

@@ -255,6 +255,20 @@ pub(crate) async fn uploads_of_all_organizations_are_listed_in_pages(metadata: &
     assert_eq!(rest, all[2..]);
 }
 
+pub(crate) async fn an_upload_moves_to_another_server(metadata: &dyn Metadata) {
+    let row = created(metadata, open("acme")).await;
+    let of_the_first = UploadChange::of(&row, |next| next.offset = 10);
+    let moved = changed(metadata, &row, |next| {
+        (next.epoch, next.server) = (2, "two".into());
+    })
+    .await;
+    assert_eq!(metadata.change_upload(of_the_first).await.unwrap(), UploadChanged::Lost);
+    assert_eq!(metadata.live_uploads("one", None, 9).await.unwrap(), []);
+    assert_eq!(metadata.live_uploads("two", None, 9).await.unwrap(), [moved]);
+    assert_eq!(metadata.upload_parts(row.upload_id, 0, 9).await.unwrap(), []);
+    assert_eq!(metadata.last_part(row.upload_id).await.unwrap(), None);
+}
+
 pub(crate) async fn an_ended_upload_is_forgotten_once_its_bytes_are_gone(metadata: &dyn Metadata) {
     let row = created(metadata, open("acme")).await;
     assert_eq!(metadata.due_uploads(at(999), 9).await.unwrap(), []);

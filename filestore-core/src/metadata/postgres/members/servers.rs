@@ -34,6 +34,9 @@ macro_rules! lives {
     };
 }
 
+pub(in crate::metadata::postgres) const SEEN: &str = "SELECT 1 FROM servers WHERE server = $1
+     AND seen_at > clock_timestamp() - $2::double precision * interval '1 second'";
+
 /// Replaces the entry of a server that is gone.
 pub(in crate::metadata::postgres) const ENTER: &str = concat!(
     "INSERT INTO under_way AS entry (name, owner) VALUES ($1, $2)
@@ -127,6 +130,15 @@ impl Servers for JoinedServers {
             ended += u64::from(ending.await?);
         }
         Ok(ended)
+    }
+
+    async fn is_gone(&self, server: &str) -> Result<bool> {
+        let wanted = (server, self.member.gone_after.as_secs_f64());
+        self.engine
+            .read("looking for a server", &wanted, |sql, (server, gone_after)| {
+                Box::pin(async move { Ok(!sql.exists(SEEN, &[server, gone_after]).await?) })
+            })
+            .await
     }
 
     async fn enter(&self, name: &str, owner: &str) -> Result<bool> {

@@ -9,7 +9,7 @@ use crate::domain::id::{BlobId, OrganizationId, UploadId};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::stored::{RawUpload, upload_columns as columns};
 use crate::metadata::{
-    Resumables, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
+    Resumables, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadPart, UploadRow,
 };
 
 use super::resumable_writes;
@@ -67,6 +67,24 @@ pub(in crate::metadata::postgres) const FORGET_ENDED: &str = "WITH old AS MATERI
      SELECT upload_id FROM resumable_uploads WHERE NOT is_live AND NOT has_bytes AND expires_at <= $1
      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
      DELETE FROM resumable_uploads USING old WHERE resumable_uploads.upload_id = old.upload_id";
+
+macro_rules! part_columns {
+    () => {
+        "storage_provider, blob_key, offset_bytes, size_bytes, late_until"
+    };
+}
+
+pub(in crate::metadata::postgres) const PARTS: &str = concat!(
+    "SELECT ",
+    part_columns!(),
+    " FROM upload_parts WHERE upload_id = $1 AND offset_bytes + size_bytes > $2 ORDER BY offset_bytes LIMIT $3"
+);
+
+pub(in crate::metadata::postgres) const LAST_PART: &str = concat!(
+    "SELECT ",
+    part_columns!(),
+    " FROM upload_parts WHERE upload_id = $1 ORDER BY offset_bytes DESC LIMIT 1"
+);
 
 /// Ends the uploads of an erased organization as failed.
 pub(super) const ERASE: &str =
@@ -150,6 +168,32 @@ impl Resumables for PostgresMetadata {
         self.engine
             .write("changing an upload", update, |sql, update| {
                 Box::pin(async move { resumable_writes::change(sql, update).await })
+            })
+            .await
+    }
+
+    async fn upload_parts(
+        &self,
+        id: UploadId,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<UploadPart>> {
+        let wanted = (id.to_string(), offset, row_limit(limit));
+        self.engine
+            .read("listing parts of an upload", &wanted, |sql, (id, offset, limit)| {
+                Box::pin(async move {
+                    sql.collect(PARTS, &[id, &row::integer(*offset)?, limit], part).await
+                })
+            })
+            .await
+    }
+
+    async fn last_part(&self, id: UploadId) -> Result<Option<UploadPart>> {
+        self.engine
+            .read("looking up a part of an upload", &id.to_string(), |sql, id| {
+                Box::pin(async move {
+                    sql.first(LAST_PART, &[id]).await?.as_ref().map(part).transpose()
+                })
             })
             .await
     }
@@ -248,6 +292,19 @@ fn position(after: Option<UploadId>) -> String {
 
 pub(super) fn upload(row: &Row) -> Result<UploadRow, Fault> {
     read(row).map_err(|source| damaged(row, source))
+}
+
+fn part(row: &Row) -> Result<UploadPart, Fault> {
+    let read = || -> Result<UploadPart, Source> {
+        Ok(UploadPart {
+            provider: row::parse(row, 0)?,
+            key: row::parse(row, 1)?,
+            offset: u64::try_from(row.try_get::<_, i64>(2)?)?,
+            size_bytes: u64::try_from(row.try_get::<_, i64>(3)?)?,
+            late_until: row::instant(row, 4)?,
+        })
+    };
+    read().map_err(|source| Fault::Row { what: "a part of an upload".into(), source })
 }
 
 fn damaged(row: &Row, source: Source) -> Fault {

@@ -17,6 +17,7 @@ mod damage;
 mod faults;
 mod servers;
 mod members;
+mod parts;
 mod contract {
     crate::metadata::contract::contract_tests!(
         [ignore = "needs PostgreSQL: tests/services/postgres/run"] crate::metadata::postgres::tests::fresh

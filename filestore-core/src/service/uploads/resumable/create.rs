@@ -15,7 +15,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{UploadCreated, UploadLimits, UploadRow};
 use crate::service::access::signing::permit_spent;
 use crate::service::uploads::quota::QuotaReservation;
-use crate::storage::DigestState;
+use crate::storage::{DigestState, StagedPoint};
 use crate::tasks::step::{Step, reached};
 
 /// The step in which an upload of unknown length holds bytes.
@@ -86,6 +86,7 @@ impl ResumableUploads<'_> {
             return Err(error);
         }
         inner.uploads.resumable.hold(row.upload_id, reservation);
+        self.note_copy(row, StagedPoint::default());
         let upload = self.view(row.clone()).await?;
         Ok(Some(CreatedUpload { upload, is_replay: false }))
     }

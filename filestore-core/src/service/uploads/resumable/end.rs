@@ -36,7 +36,7 @@ impl ResumableUploads<'_> {
                 self.until_finished(id).await?;
                 continue;
             }
-            if row.stage.is_live() && self.expect_here(&row).is_err() {
+            if row.stage.is_live() && !self.is_own(&row) {
                 // The other server finds the ended row, and removes the bytes.
                 let failure = UploadFailure {
                     code: "cancelled".to_owned(),
@@ -109,7 +109,7 @@ impl ResumableUploads<'_> {
 /// Ends uploads whose lifetime is over, removes the bytes of ended ones, and forgets those that ended long ago.
 pub(crate) async fn upkeep(store: &FileStore) -> Result<()> {
     let expired = expire(store).await;
-    let cleared = clear(store).await;
+    let cleared = clear(store).await.and(forget_copies(store).await);
     let inner = store.inner();
     while inner.metadata.forget_ended(inner.now(), PAGE).await? == PAGE as u64 {}
     expired.and(cleared)
@@ -125,6 +125,31 @@ async fn expire(store: &FileStore) -> Result<()> {
         if is_too_old || !inner.uploads.resumable.is_in_use(row.upload_id) {
             store.resumable().end(&row, UploadStage::Expired, None).await?;
         }
+    }
+    Ok(())
+}
+
+/// Removes the staged files of this server whose uploads ended at another server, and gives the room back of those that
+/// another server continues.
+async fn forget_copies(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    let state = &inner.uploads.resumable;
+    for (id, blob_id) in state.copies() {
+        if state.is_in_use(id) {
+            continue;
+        }
+        let row = inner.metadata.upload(id).await?;
+        if row.as_ref().is_none_or(|row| !store.resumable().is_own(row)) {
+            drop(state.held(id));
+        }
+        if row.is_some_and(|row| row.stage.is_live()) {
+            continue;
+        }
+        // A record may have the file by now.
+        if inner.metadata.live_local_keys(&[blob_id]).await?.is_empty() {
+            inner.stores.local().discard_staged(vec![blob_id]).await?;
+        }
+        drop(state.take_copy(id));
     }
     Ok(())
 }

@@ -10,12 +10,14 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::ResumableUploads;
+use super::parts::Parts;
 use super::request::{Recheck, ResumableUpload};
 use super::state::{End, Finishing};
 use super::terms::{Planned, Terms};
+use super::transfer::tell;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::{UploadFailure, UploadStage};
@@ -31,12 +33,19 @@ use crate::tasks;
 /// The longest time for which a request waits for a commit.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// The pause between two looks at a commit of another server.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
 /// An upload whose bytes are all durable.
 pub(super) struct Completing {
     pub(super) store: FileStore,
     pub(super) row: UploadRow,
     /// The end of the file.
     pub(super) whole: StagedPoint,
+    /// The end of what may be told before the file exists.
+    pub(super) told: StagedPoint,
+    /// Where the bytes go before they are told, if other servers can continue the upload.
+    pub(super) parts: Option<Parts>,
     pub(super) finishing: Finishing,
     pub(super) recheck: Option<Recheck>,
 }
@@ -57,17 +66,15 @@ impl Completing {
     }
 
     async fn run(mut self) -> Result<ResumableUpload> {
-        let outcome = self.commit().await;
-        let uploads = self.store.resumable();
-        let settled = match outcome {
-            Ok(()) => uploads.row(self.row.upload_id, &Scope::All).await,
-            Err(error) => uploads.settle(&self.row, error).await,
+        let settled = match self.commit().await {
+            Ok(()) => self.store.resumable().row(self.row.upload_id, &Scope::All).await,
+            Err(error) => self.settle(error).await,
         };
         if settled.as_ref().is_ok_and(|row| row.stage == UploadStage::Finished) {
             self.store.inner.uploads.resumable.note_end(self.row.upload_id, End::Finished);
         }
         drop(self.finishing);
-        uploads.view(settled?).await
+        self.store.resumable().view(settled?).await
     }
 
     async fn commit(&mut self) -> Result<()> {
@@ -141,51 +148,98 @@ impl Completing {
     }
 }
 
-fn still_running() -> Error {
-    let message = "the bytes are all here, and the file is being stored";
-    Error::new(ErrorKind::Busy, message).with_retry_after_secs(5)
-}
-
-impl ResumableUploads<'_> {
-    /// Waits for the commit that runs. `Busy` if that takes too long. A row that is completing without a commit in
-    /// this process is opened again.
-    pub(super) async fn until_finished(self, id: UploadId) -> Result<()> {
-        let inner = &self.store.inner;
-        let waited = timeout(PATIENCE, inner.uploads.resumable.finished(id)).await;
-        waited.map_err(|_| still_running())?;
-
-        let row = inner.metadata.upload(id).await?;
-        if let Some(row) = row.filter(|row| row.stage == UploadStage::Completing) {
-            self.expect_here(&row)?;
-            self.reopen(&row).await?;
-        }
-        Ok(())
-    }
-
+impl Completing {
     /// Decides what becomes of an upload whose commit failed with `error`: it has failed, or it is open again one
     /// byte before its end. Returns the row if it is finished all the same.
-    async fn settle(self, completing: &UploadRow, error: Error) -> Result<UploadRow> {
+    async fn settle(&mut self, error: Error) -> Result<UploadRow> {
         let inner = &self.store.inner;
         if error.kind() == ErrorKind::OutcomeUnknown {
             inner.metadata.outcomes_known().await?;
         }
-        let row = inner.metadata.upload(completing.upload_id).await?.ok_or_else(super::unknown)?;
+        let row = inner.metadata.upload(self.row.upload_id).await?.ok_or_else(super::unknown)?;
         match row.stage {
             UploadStage::Finished => {
                 let live = inner.metadata.live_local_keys(&[row.blob_id]).await?;
                 inner.publish_soon(live);
                 return Ok(row);
             }
-            UploadStage::Completing if is_final(&error) => self.fail(&row, &error).await?,
-            UploadStage::Completing => self.reopen(&row).await?,
+            // Another server has taken it.
+            UploadStage::Completing if row.epoch != self.row.epoch => {}
+            UploadStage::Completing if is_final(&error) => {
+                self.store.resumable().fail(&row, &error).await?;
+            }
+            UploadStage::Completing => self.open_again(&row).await?,
             _ => {}
         }
         Err(error)
     }
 
+    /// Opens the upload again. If other servers can continue it, the end becomes a part first, so that the client
+    /// repeats one byte.
+    async fn open_again(&mut self, row: &UploadRow) -> Result<()> {
+        let uploads = self.store.resumable();
+        if self.parts.is_some() {
+            let change = UploadChange::of(row, |next| {
+                next.stage = UploadStage::Open;
+                tell(next, &self.told);
+            });
+            match uploads.change_with_part(change, self.parts.as_mut()).await {
+                Ok(UploadChanged::Done) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(error = %error.chain(), "the end of an upload is sent again");
+                }
+            }
+        }
+        uploads.reopen(row).await
+    }
+}
+
+fn still_running() -> Error {
+    let message = "the bytes are all here, and the file is being stored";
+    Error::new(ErrorKind::Busy, message).with_retry_after_secs(5)
+}
+
+impl ResumableUploads<'_> {
+    /// Waits for the commit that runs, here or at another server. `Busy` if that takes too long. Opens a row
+    /// again that is completing without a commit in this process, or at a server that is gone.
+    pub(super) async fn until_finished(self, id: UploadId) -> Result<()> {
+        let inner = &self.store.inner;
+        let until = Instant::now() + PATIENCE;
+        let waited = timeout_at(until, inner.uploads.resumable.finished(id)).await;
+        waited.map_err(|_| still_running())?;
+
+        loop {
+            let row = inner.metadata.upload(id).await?;
+            let Some(row) = row.filter(|row| row.stage == UploadStage::Completing) else {
+                return Ok(());
+            };
+            if self.is_own(&row) || self.is_of_gone_server(&row).await? {
+                return self.reopen(&row).await;
+            }
+            if Instant::now() >= until {
+                return Err(still_running());
+            }
+            sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Tests whether the server that stores the file is gone.
+    async fn is_of_gone_server(self, row: &UploadRow) -> Result<bool> {
+        match self.store.inner.metadata.servers() {
+            Some(servers) => servers.is_gone(&row.server).await,
+            None => Ok(false),
+        }
+    }
+
     /// Opens an upload again whose commit was not made.
     pub(super) async fn reopen(self, row: &UploadRow) -> Result<()> {
-        let change = UploadChange::of(row, |next| next.stage = UploadStage::Open);
+        let is_own = self.is_own(row);
+        let change = UploadChange::of(row, |next| {
+            next.stage = UploadStage::Open;
+            // A server that was only away must not finish it any more.
+            next.epoch += u64::from(!is_own);
+        });
         // Another request that did so before is as good.
         self.store.inner.metadata.change_upload(change).await.map(drop)
     }

@@ -9,8 +9,9 @@ use tokio::sync::{OnceCell, watch};
 
 use super::turns::{Turn, Turns, Wish};
 use crate::domain::error::Result;
-use crate::domain::id::UploadId;
+use crate::domain::id::{BlobId, UploadId};
 use crate::service::uploads::quota::QuotaReservation;
+use crate::storage::StagedPoint;
 
 /// The resumable uploads of this process.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(in crate::service) struct ResumableState {
     turns: Arc<Turns>,
     /// The room that live uploads hold in the quotas of their organizations.
     quota: Mutex<HashMap<UploadId, QuotaReservation>>,
+    /// The staged files of this server whose uploads other servers can take.
+    copies: Mutex<HashMap<UploadId, Staged>>,
     /// Commits that run; each closes its channel at the end.
     finishing: Mutex<HashMap<UploadId, watch::Receiver<()>>>,
     /// The secret from which tokens are made.
@@ -65,6 +68,26 @@ impl ResumableState {
         self.quota.lock().remove(&id)
     }
 
+    /// Notes the staged file of an upload.
+    pub(super) fn put_copy(&self, id: UploadId, staged: Staged) {
+        self.copies.lock().insert(id, staged);
+    }
+
+    /// Takes the staged file of an upload out, to continue it.
+    pub(super) fn take_copy(&self, id: UploadId) -> Option<Staged> {
+        self.copies.lock().remove(&id)
+    }
+
+    /// Returns the epoch in which this server last had the upload.
+    pub(super) fn own_epoch(&self, id: UploadId) -> Option<u64> {
+        self.copies.lock().get(&id).map(|staged| staged.epoch)
+    }
+
+    /// Lists the noted staged files.
+    pub(super) fn copies(&self) -> Vec<(UploadId, BlobId)> {
+        self.copies.lock().iter().map(|(id, staged)| (*id, staged.blob_id)).collect()
+    }
+
     /// Gives the room of an ended upload back, and counts the end.
     pub(super) fn note_end(&self, id: UploadId, end: End) {
         self.quota.lock().remove(&id);
@@ -91,6 +114,15 @@ impl ResumableState {
             while running.changed().await.is_ok() {}
         }
     }
+}
+
+/// A staged file of this server whose upload other servers can take.
+pub(super) struct Staged {
+    pub(super) blob_id: BlobId,
+    /// The epoch in which this server had the upload.
+    pub(super) epoch: u64,
+    /// Up to here, the bytes are those of the upload.
+    pub(super) point: StagedPoint,
 }
 
 /// The way in which an upload has ended.

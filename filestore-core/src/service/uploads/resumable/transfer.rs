@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::append::{exceeded, most_bytes};
 use super::create::{expiry, held_bytes, limits};
 use super::finish::Completing;
+use super::parts::{Parts, taken};
 use super::permit::{self, ResumablePermit};
 use super::request::{Append, BodyCheck, Ends, Recheck};
 use super::turns::{Turn, Wish};
@@ -45,6 +46,8 @@ pub(super) struct Transfer {
     max_bytes: u64,
     /// The time at which the upload expires at the latest.
     latest: Timestamp,
+    /// Where the bytes go before they are told, if other servers can continue the upload.
+    parts: Option<Parts>,
 }
 
 /// The end of a body.
@@ -73,11 +76,7 @@ impl Transfer {
         let most = permit.and_then(|permit| permit.max_bytes).unwrap_or(u64::MAX);
         let max = row.length.unwrap_or(inner.config().uploads.max_size.min(most));
         let max_bytes = most_bytes(append, max, row.offset);
-        let point = StagedPoint {
-            size_bytes: row.offset,
-            digest: DigestState::from_bytes(&row.digest),
-            head: Bytes::copy_from_slice(&row.head),
-        };
+        let point = StagedPoint::of(row.offset, &row.digest, &row.head);
         let writer = inner.stores.local().resume(row.blob_id, point, max_bytes).await;
         let writer = match writer {
             Err(damaged) if damaged.kind() == ErrorKind::RecordDamaged => {
@@ -87,6 +86,7 @@ impl Transfer {
             }
             outcome => outcome?,
         };
+        let parts = store.resumable().parts_of(row.upload_id).await?;
         Ok(Self {
             store: store.clone(),
             turn,
@@ -97,6 +97,7 @@ impl Transfer {
             check: None,
             max_bytes,
             latest: permit::latest(permit),
+            parts,
         })
     }
 
@@ -248,7 +249,8 @@ impl Transfer {
     async fn checkpoint(&mut self) -> Result<()> {
         let durable = self.writer.checkpoint().await?;
         let told = self.before_last.clone().unwrap_or(durable);
-        self.commit(told, UploadStage::Open).await?;
+        self.commit(&told, UploadStage::Open).await?;
+        self.store.resumable().note_copy(&self.row, told);
         reached(Step::OffsetKept);
         Ok(())
     }
@@ -263,12 +265,15 @@ impl Transfer {
             self.row.length = self.stored_length;
         }
         let finishing = self.store.inner.uploads.resumable.begin_finish(self.row.upload_id);
-        self.commit(told, UploadStage::Completing).await?;
+        self.commit(&told, UploadStage::Completing).await?;
         reached(Step::ResumableCompleting);
-        Ok(Completing { store: self.store, row: self.row, whole, finishing, recheck })
+        let Self { store, row, parts, .. } = self;
+        Ok(Completing { store, row, whole, told, parts, finishing, recheck })
     }
 
-    async fn commit(&mut self, told: StagedPoint, stage: UploadStage) -> Result<()> {
+    /// Commits the stage, and how much may be told. If other servers can continue the upload, a completing one tells
+    /// what the parts have: the end becomes a part only if the file cannot be made now.
+    async fn commit(&mut self, told: &StagedPoint, stage: UploadStage) -> Result<()> {
         let inner = &self.store.inner;
         let (now, config) = (inner.now(), inner.config());
         let mut stored = self.row.clone();
@@ -277,19 +282,20 @@ impl Transfer {
         let (length, latest) = (self.row.length, self.latest);
         let change = UploadChange::of(&stored, |next| {
             next.stage = stage;
-            next.offset = told.size_bytes;
+            if stage == UploadStage::Open || self.parts.is_none() {
+                tell(next, told);
+            }
             next.length = length;
             next.held_bytes = held_bytes(length, told.size_bytes).max(next.held_bytes);
-            next.digest = told.digest.as_ref().map(DigestState::to_bytes).unwrap_or_default();
-            next.head = told.head.to_vec();
             next.updated_at = now;
             next.expires_at = expiry(&config.uploads, next, latest, now);
         });
         let grows = change.next.held_bytes > stored.held_bytes;
-        self.hold_more(length.unwrap_or(change.next.offset)).await?;
+        self.hold_more(length.unwrap_or(told.size_bytes)).await?;
         let change = UploadChange { limits: grows.then(|| limits(&config.uploads)), ..change };
         let next = change.next.clone();
-        match inner.metadata.change_upload(change).await? {
+        let uploads = self.store.resumable();
+        match uploads.change_with_part(change, self.parts.as_mut()).await? {
             UploadChanged::Done => {
                 (self.stored_length, self.row) = (next.length, next);
                 Ok(())
@@ -299,6 +305,7 @@ impl Transfer {
                 let message = "there is no room for more bytes of unfinished uploads";
                 Err(Error::new(ErrorKind::TooManyUploads, message).with_retry_after_secs(60))
             }
+            UploadChanged::PartWithdrawn => Err(withdrawn()),
         }
     }
 
@@ -317,10 +324,24 @@ impl Transfer {
             Ok(Some(row)) if row.stage == UploadStage::Failed => super::gone("it has failed"),
             Ok(Some(row)) if row.stage == UploadStage::Expired => super::gone("it has expired"),
             Ok(None) => super::unknown(),
+            Ok(Some(_)) if self.parts.is_some() => taken(),
             Ok(Some(_)) => superseded(),
             Err(error) => error,
         }
     }
+}
+
+/// Lets a row tell the bytes up to a point.
+pub(super) fn tell(next: &mut UploadRow, told: &StagedPoint) {
+    next.offset = told.size_bytes;
+    next.digest = told.digest.as_ref().map(DigestState::to_bytes).unwrap_or_default();
+    next.head = told.head.to_vec();
+}
+
+/// Makes the error of a server that others took for gone while it wrote a part.
+fn withdrawn() -> Error {
+    let message = "the server was away for too long: continue the upload in a moment";
+    Error::new(ErrorKind::Busy, message).with_retry_after_secs(1)
 }
 
 fn cut() -> Error {

@@ -19,6 +19,7 @@ use crate::service::{IdempotencyKey, Recency, UploadClaims, UploadSession, Uploa
 use crate::worker::NoProgress;
 
 mod killed;
+mod resumed;
 
 /// The time after which a server of these tests is taken for gone.
 const GONE_AFTER: Duration = Duration::from_secs(2);
