@@ -105,9 +105,12 @@ pub struct UploadChange {
     pub stage: UploadStage,
     /// The offset of that row.
     pub offset: u64,
+    /// The length of that row.
+    pub length: Option<u64>,
     /// The row as it shall be. Ids, era, terms and the creation do not change.
     pub next: UploadRow,
-    /// The part with the bytes up to the new offset, whose write intent ends with the change.
+    /// The part with the bytes up to the new offset, whose write intent ends with the change. It takes the place of
+    /// the parts from its offset on, which become dropped blobs.
     pub part: Option<UploadPart>,
     /// The bounds, if the change holds more bytes.
     pub limits: Option<UploadLimits>,
@@ -122,6 +125,7 @@ impl UploadChange {
             epoch: row.epoch,
             stage: row.stage,
             offset: row.offset,
+            length: row.length,
             next,
             part: None,
             limits: None,

@@ -109,6 +109,8 @@ macro_rules! contract_tests {
                 open_uploads_are_bounded_in_all_and_for_an_organization,
                 live_uploads_are_those_of_one_server,
                 uploads_of_all_organizations_are_listed_in_pages,
+                a_change_of_an_upload_expects_its_length,
+                completing_uploads_are_those_of_one_server,
                 an_upload_moves_to_another_server,
                 an_ended_upload_is_forgotten_once_its_bytes_are_gone,
                 a_cancelled_upload_is_gone_unless_it_completes,

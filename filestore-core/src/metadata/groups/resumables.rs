@@ -53,8 +53,11 @@ pub trait Resumables: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<UploadPart>>;
 
-    /// Returns the last part of an upload.
-    async fn last_part(&self, id: UploadId) -> Result<Option<UploadPart>>;
+    /// Returns up to `limit` last parts of an upload, the last one first.
+    async fn last_parts(&self, id: UploadId, limit: usize) -> Result<Vec<UploadPart>>;
+
+    /// Lists up to `limit` completing uploads of a server, in the order of their ids.
+    async fn completing_uploads(&self, server: &str, limit: usize) -> Result<Vec<UploadRow>>;
 
     /// Forgets an upload in the epoch, unless it is completing; false if it is not there like that.
     async fn forget_upload(&self, id: UploadId, epoch: u64) -> Result<bool>;

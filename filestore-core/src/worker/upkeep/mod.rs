@@ -4,7 +4,7 @@
 //! - cached variants of files that other servers removed
 //! - expired idempotency keys, used permits and retired secrets of signed URLs, and old receipts
 //! - files that no upload flushed
-//! - expired resumable uploads
+//! - expired resumable uploads, and commits of resumable uploads that nobody ends
 
 pub(super) mod expiry;
 pub(super) mod outage;
@@ -18,7 +18,7 @@ use crate::domain::error::Result;
 use crate::domain::file::path::BlobKey;
 use crate::service::opening::recovery::{end_gone, withdraw_stale_writes};
 use crate::service::opening::unflushed;
-use crate::service::upkeep_of_uploads;
+use crate::service::{reopen_stalled_uploads, upkeep_of_uploads};
 
 /// The age at which a write counts as abandoned.
 const WRITE_AGE: Duration = Duration::from_hours(24);
@@ -36,6 +36,7 @@ pub(super) async fn run(store: &FileStore) -> Result<()> {
         outcome = outcome.and(store.inner().forget_receipts().await);
         outcome = outcome.and(upkeep_of_uploads(store).await);
     }
+    outcome = outcome.and(reopen_stalled_uploads(store).await);
     outcome = outcome.and(end_gone(store).await);
     outcome = outcome.and(removed_elsewhere::forget(store).await);
     outcome = outcome.and(forget_idempotency(store).await);

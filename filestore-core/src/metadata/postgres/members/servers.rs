@@ -10,14 +10,14 @@ use crate::domain::error::Result;
 use crate::domain::id::FileId;
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
-use crate::metadata::{Company, SecretsVersion, Servers, ShownWork};
+use crate::metadata::{Company, SecretsVersion, Servers, ShownWork, UploadRow};
 
 use super::member::{Member, SECRETS};
 use super::{leftovers, rate_uses};
 use crate::metadata::postgres::session::fault::Fault;
-use crate::metadata::postgres::session::sql::Sql;
+use crate::metadata::postgres::session::sql::{Param, Sql};
 use crate::metadata::postgres::session::transaction::Engine;
-use crate::metadata::postgres::tables::row;
+use crate::metadata::postgres::tables::{resumables, row};
 
 /// SQL that is true if the server of `$owner` was seen within the last `$secs` seconds.
 macro_rules! lives {
@@ -137,6 +137,18 @@ impl Servers for JoinedServers {
         self.engine
             .read("looking for a server", &wanted, |sql, (server, gone_after)| {
                 Box::pin(async move { Ok(!sql.exists(SEEN, &[server, gone_after]).await?) })
+            })
+            .await
+    }
+
+    async fn stranded_uploads(&self, limit: usize) -> Result<Vec<UploadRow>> {
+        let wanted = (self.member.gone_after.as_secs_f64(), row::limit(limit));
+        self.engine
+            .read("looking for stranded uploads", &wanted, |sql, (gone_after, limit)| {
+                Box::pin(async move {
+                    let wanted: [Param<'_>; 2] = [gone_after, limit];
+                    sql.collect(resumables::STRANDED, &wanted, resumables::upload).await
+                })
             })
             .await
     }

@@ -30,7 +30,11 @@ pub(in crate::metadata::postgres) const CHANGE: &str = "UPDATE resumable_uploads
      epoch = $6, offset_bytes = $7, length_bytes = $8, held_bytes = $9, digest = $10, head = $11, idempotency = $12,
      file_id = $13, failure_code = $14, failure_message = $15, updated_at = $16, expires_at = $17, server = $18,
      is_live = $5::text IN ('open', 'completing'), has_bytes = has_bytes AND $5::text <> 'finished'
-     WHERE upload_id = $1 AND epoch = $2 AND stage = $3 AND offset_bytes = $4";
+     WHERE upload_id = $1 AND epoch = $2 AND stage = $3 AND offset_bytes = $4
+     AND length_bytes IS NOT DISTINCT FROM $19";
+
+/// Hands the parts of an upload from an offset on to `blob_gc`.
+const DROP_PARTS: &str = "SELECT drop_upload_parts($1, $2)";
 
 const PUT_PART: &str =
     "INSERT INTO upload_parts (upload_id, storage_provider, blob_key, offset_bytes, size_bytes, late_until)
@@ -133,7 +137,12 @@ pub(super) async fn change(sql: &Sql, update: &UploadChange) -> Result<UploadCha
         return Ok(refused);
     }
 
+    if !next.stage.is_live() {
+        // There can be many parts.
+        sql.be_patient().await?;
+    }
     let (epoch, offset) = (row::integer(update.epoch)?, row::integer(update.offset)?);
+    let expected_length = update.length.map(row::integer).transpose()?;
     let (next_epoch, next_offset) = (row::integer(next.epoch)?, row::integer(next.offset)?);
     let length = next.length.map(row::integer).transpose()?;
     let held_bytes = row::integer(next.held_bytes)?;
@@ -164,6 +173,7 @@ pub(super) async fn change(sql: &Sql, update: &UploadChange) -> Result<UploadCha
                 &updated_at,
                 &expires_at,
                 &next.server,
+                &expected_length,
             ],
         )
         .await?;
@@ -176,7 +186,7 @@ pub(super) async fn change(sql: &Sql, update: &UploadChange) -> Result<UploadCha
     }
 }
 
-/// Stores a part, and ends its write intent; false if the intent was withdrawn.
+/// Stores a part in the place of those from its offset on, and ends its write intent; false if the intent was withdrawn.
 async fn put_part(sql: &Sql, upload_id: &str, part: &UploadPart) -> Result<bool, Fault> {
     let (key, provider) = (part.key.as_str(), part.provider.as_str());
     if !intents::end_one(sql, key, provider).await? {
@@ -184,6 +194,7 @@ async fn put_part(sql: &Sql, upload_id: &str, part: &UploadPart) -> Result<bool,
     }
     let (offset, size) = (row::integer(part.offset)?, row::integer(part.size_bytes)?);
     let late_until = part.late_until.as_millis();
+    sql.execute(DROP_PARTS, &[&upload_id, &offset]).await?;
     sql.execute(PUT_PART, &[&upload_id, &provider, &key, &offset, &size, &late_until]).await?;
     Ok(true)
 }
@@ -211,6 +222,8 @@ pub(super) async fn finish(sql: &Sql, end: &FinishUpload, file: FileId) -> Resul
     let (epoch, length) = (row::integer(end.epoch)?, row::integer(end.length)?);
     let (now, kept_until) = (end.now.as_millis(), end.kept_until.as_millis());
     let (id, file) = (end.upload_id.to_string(), file_text(file));
+    // There can be many parts.
+    sql.be_patient().await?;
     Ok(sql.execute(FINISH, &[&id, &epoch, &length, &file, &now, &kept_until]).await? > 0)
 }
 

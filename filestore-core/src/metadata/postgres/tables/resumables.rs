@@ -47,6 +47,21 @@ pub(in crate::metadata::postgres) const LIVE: &str = concat!(
     " FROM resumable_uploads WHERE server = $1 AND is_live AND upload_id > $2 ORDER BY upload_id LIMIT $3"
 );
 
+pub(in crate::metadata::postgres) const COMPLETING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE server = $1 AND is_live AND stage = 'completing' ORDER BY upload_id LIMIT $2"
+);
+
+/// Selects completing uploads of servers that were not seen within the last `$1` seconds.
+pub(in crate::metadata::postgres) const STRANDED: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE stage = 'completing' AND NOT EXISTS (
+     SELECT 1 FROM servers WHERE servers.server = resumable_uploads.server
+     AND seen_at > clock_timestamp() - $1::double precision * interval '1 second') ORDER BY upload_id LIMIT $2"
+);
+
 pub(in crate::metadata::postgres) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -80,10 +95,10 @@ pub(in crate::metadata::postgres) const PARTS: &str = concat!(
     " FROM upload_parts WHERE upload_id = $1 AND offset_bytes + size_bytes > $2 ORDER BY offset_bytes LIMIT $3"
 );
 
-pub(in crate::metadata::postgres) const LAST_PART: &str = concat!(
+pub(in crate::metadata::postgres) const LAST_PARTS: &str = concat!(
     "SELECT ",
     part_columns!(),
-    " FROM upload_parts WHERE upload_id = $1 ORDER BY offset_bytes DESC LIMIT 1"
+    " FROM upload_parts WHERE upload_id = $1 ORDER BY offset_bytes DESC LIMIT $2"
 );
 
 /// Ends the uploads of an erased organization as failed.
@@ -188,12 +203,20 @@ impl Resumables for PostgresMetadata {
             .await
     }
 
-    async fn last_part(&self, id: UploadId) -> Result<Option<UploadPart>> {
+    async fn last_parts(&self, id: UploadId, limit: usize) -> Result<Vec<UploadPart>> {
+        let wanted = (id.to_string(), row_limit(limit));
         self.engine
-            .read("looking up a part of an upload", &id.to_string(), |sql, id| {
-                Box::pin(async move {
-                    sql.first(LAST_PART, &[id]).await?.as_ref().map(part).transpose()
-                })
+            .read("looking up parts of an upload", &wanted, |sql, (id, limit)| {
+                Box::pin(async move { sql.collect(LAST_PARTS, &[id, limit], part).await })
+            })
+            .await
+    }
+
+    async fn completing_uploads(&self, server: &str, limit: usize) -> Result<Vec<UploadRow>> {
+        let wanted = (server.to_owned(), row_limit(limit));
+        self.engine
+            .read("listing completing uploads", &wanted, |sql, (server, limit)| {
+                Box::pin(async move { sql.collect(COMPLETING, &[server, limit], upload).await })
             })
             .await
     }
@@ -202,6 +225,8 @@ impl Resumables for PostgresMetadata {
         self.engine
             .write("forgetting an upload", (id.to_string(), epoch), |sql, (id, epoch)| {
                 Box::pin(async move {
+                    // There can be many parts.
+                    sql.be_patient().await?;
                     Ok(sql.execute(FORGET, &[id, &row::integer(*epoch)?]).await? > 0)
                 })
             })
@@ -290,7 +315,7 @@ fn position(after: Option<UploadId>) -> String {
     after.map(|id| id.to_string()).unwrap_or_default()
 }
 
-pub(super) fn upload(row: &Row) -> Result<UploadRow, Fault> {
+pub(in crate::metadata::postgres) fn upload(row: &Row) -> Result<UploadRow, Fault> {
     read(row).map_err(|source| damaged(row, source))
 }
 

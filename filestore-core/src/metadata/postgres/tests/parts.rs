@@ -100,10 +100,29 @@ async fn a_part_ends_its_intent_and_reads_back_in_the_order_of_offsets() {
     assert_eq!(metadata.upload_parts(id, 29, 9).await.unwrap(), parts);
     assert_eq!(metadata.upload_parts(id, 30, 9).await.unwrap(), parts[1..]);
     assert_eq!(metadata.upload_parts(id, 70, 9).await.unwrap(), []);
-    assert_eq!(metadata.last_part(id).await.unwrap().as_ref(), parts.last());
-    assert_eq!(metadata.last_part(UploadId::generate(at(0))).await.unwrap(), None);
+    let backwards: Vec<_> = parts.iter().rev().cloned().collect();
+    assert_eq!(metadata.last_parts(id, 9).await.unwrap(), backwards);
+    assert_eq!(metadata.last_parts(id, 1).await.unwrap(), backwards[..1]);
+    assert_eq!(metadata.last_parts(UploadId::generate(at(0)), 9).await.unwrap(), []);
     assert_eq!(schema.count("write_intents"), 0);
     assert_eq!(referrers(&metadata, &parts).await, [Referrer::Note, Referrer::Note]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn a_part_takes_the_place_of_those_from_its_offset_on() {
+    let (metadata, _schema) = fresh();
+    let (row, mut parts) = with_parts(&metadata).await;
+    let from_second = UploadRow { offset: 30, ..row.clone() };
+    let merged = noted(&metadata, &from_second, 90).await;
+    let change = kept(&row, &merged);
+    assert_eq!(metadata.change_upload(change).await.unwrap(), UploadChanged::Done);
+
+    let second = parts.pop().unwrap();
+    parts.push(merged);
+    assert_eq!(metadata.upload_parts(row.upload_id, 0, 9).await.unwrap(), parts);
+    assert_eq!(referrers(&metadata, &parts).await, [Referrer::Note, Referrer::Note]);
+    assert_eq!(referrers(&metadata, &[second]).await, [Referrer::Dropped]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -54,6 +54,12 @@ pub(in crate::metadata::sqlite) const LIVE: &str = concat!(
     " FROM resumable_uploads WHERE server = ?1 AND is_live = 1 AND upload_id > ?2 ORDER BY upload_id"
 );
 
+pub(in crate::metadata::sqlite) const COMPLETING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE server = ?1 AND is_live = 1 AND stage = 'completing' ORDER BY upload_id"
+);
+
 pub(in crate::metadata::sqlite) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -66,7 +72,7 @@ pub(in crate::metadata::sqlite) const CHANGE: &str =
      offset_bytes = ?7, length_bytes = ?8, held_bytes = ?9, digest = ?10, head = ?11, idempotency = ?12, file_id = ?13,
      failure_code = ?14, failure_message = ?15, updated_at = ?16, expires_at = ?17, server = ?18,
      is_live = ?5 IN ('open', 'completing'), has_bytes = has_bytes AND ?5 <> 'finished'
-     WHERE upload_id = ?1 AND epoch = ?2 AND stage = ?3 AND offset_bytes = ?4";
+     WHERE upload_id = ?1 AND epoch = ?2 AND stage = ?3 AND offset_bytes = ?4 AND length_bytes IS ?19";
 
 pub(in crate::metadata::sqlite) const FINISH: &str =
     "UPDATE resumable_uploads SET stage = 'finished',
@@ -176,8 +182,17 @@ impl Resumables for SqliteMetadata {
         Ok(Vec::new())
     }
 
-    async fn last_part(&self, _id: UploadId) -> Result<Option<UploadPart>> {
-        Ok(None)
+    async fn last_parts(&self, _id: UploadId, _limit: usize) -> Result<Vec<UploadPart>> {
+        Ok(Vec::new())
+    }
+
+    async fn completing_uploads(&self, server: &str, limit: usize) -> Result<Vec<UploadRow>> {
+        let server = server.to_owned();
+        self.readers
+            .run("listing completing uploads", move |sql| {
+                row::collect_up_to(limit, sql, COMPLETING, [server], upload)
+            })
+            .await
     }
 
     async fn forget_upload(&self, id: UploadId, epoch: u64) -> Result<bool> {
@@ -349,6 +364,7 @@ fn change(sql: &Connection, update: &UploadChange) -> Result<UploadChanged, Faul
         next.updated_at.as_millis(),
         next.expires_at.as_millis(),
         next.server,
+        update.length.map(row::integer).transpose()?,
     ];
     let changed = row::execute(sql, CHANGE, params)?;
     Ok(if changed > 0 { UploadChanged::Done } else { UploadChanged::Lost })

@@ -118,8 +118,13 @@ impl ResumableUploads<'_> {
                 .with_field("Upload-Length")
                 .with_limit(max));
         }
+        self.expect_space(length).await
+    }
+
+    /// Refuses bytes that the disk cannot take now.
+    pub(super) async fn expect_space(self, bytes: u64) -> Result<()> {
         let disk = self.store.inner.stores.local().disk_space().await?;
-        if length > disk.free_bytes.saturating_sub(disk.reserve_bytes) {
+        if bytes > disk.free_bytes.saturating_sub(disk.reserve_bytes) {
             return Err(Error::new(ErrorKind::StorageFull, "the storage is full"));
         }
         Ok(())

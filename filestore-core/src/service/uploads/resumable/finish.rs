@@ -33,6 +33,9 @@ use crate::tasks;
 /// The longest time for which a request waits for a commit.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Uploads looked at in one round.
+const PAGE: usize = 200;
+
 /// The pause between two looks at a commit of another server.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -181,10 +184,15 @@ impl Completing {
         if self.parts.is_some() {
             let change = UploadChange::of(row, |next| {
                 next.stage = UploadStage::Open;
+                next.epoch += 1;
                 tell(next, &self.told);
             });
+            let next = change.next.clone();
             match uploads.change_with_part(change, self.parts.as_mut()).await {
-                Ok(UploadChanged::Done) => return Ok(()),
+                Ok(UploadChanged::Done) => {
+                    uploads.note_copy(&next, self.told.clone());
+                    return Ok(());
+                }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(error = %error.chain(), "the end of an upload is sent again");
@@ -206,26 +214,35 @@ impl ResumableUploads<'_> {
     pub(super) async fn until_finished(self, id: UploadId) -> Result<()> {
         let inner = &self.store.inner;
         let until = Instant::now() + PATIENCE;
-        let waited = timeout_at(until, inner.uploads.resumable.finished(id)).await;
-        waited.map_err(|_| still_running())?;
-
         loop {
+            let waited = timeout_at(until, inner.uploads.resumable.finished(id)).await;
+            waited.map_err(|_| still_running())?;
             let row = inner.metadata.upload(id).await?;
             let Some(row) = row.filter(|row| row.stage == UploadStage::Completing) else {
                 return Ok(());
             };
-            if self.is_own(&row) || self.is_of_gone_server(&row).await? {
+            if self.is_stalled(&row).await? {
                 return self.reopen(&row).await;
             }
             if Instant::now() >= until {
                 return Err(still_running());
             }
-            sleep(ASK_AGAIN).await;
+            if !self.is_own(&row) {
+                sleep(ASK_AGAIN).await;
+            }
         }
     }
 
-    /// Tests whether the server that stores the file is gone.
-    async fn is_of_gone_server(self, row: &UploadRow) -> Result<bool> {
+    /// Tests whether no commit can end an upload that is completing.
+    async fn is_stalled(self, row: &UploadRow) -> Result<bool> {
+        if self.is_own(row) {
+            return Ok(!self.store.inner.uploads.resumable.is_finishing(row.upload_id));
+        }
+        self.is_of_gone_server(row).await
+    }
+
+    /// Tests whether the server that has the upload is gone.
+    pub(super) async fn is_of_gone_server(self, row: &UploadRow) -> Result<bool> {
         match self.store.inner.metadata.servers() {
             Some(servers) => servers.is_gone(&row.server).await,
             None => Ok(false),
@@ -234,11 +251,10 @@ impl ResumableUploads<'_> {
 
     /// Opens an upload again whose commit was not made.
     pub(super) async fn reopen(self, row: &UploadRow) -> Result<()> {
-        let is_own = self.is_own(row);
         let change = UploadChange::of(row, |next| {
             next.stage = UploadStage::Open;
-            // A server that was only away must not finish it any more.
-            next.epoch += u64::from(!is_own);
+            // A commit that was only late must not finish it any more.
+            next.epoch += 1;
         });
         // Another request that did so before is as good.
         self.store.inner.metadata.change_upload(change).await.map(drop)
@@ -274,12 +290,34 @@ impl ResumableUploads<'_> {
     }
 }
 
+/// Opens uploads again that are completing, although no commit can end them: uploads of this server without a commit
+/// in this process, and uploads of servers that are gone. An upload that fails does not stop the others.
+pub(crate) async fn reopen_stalled(store: &FileStore) -> Result<()> {
+    let (inner, uploads) = (store.inner(), store.resumable());
+    let server = inner.metadata.server_name();
+    let mut stalled = inner.metadata.completing_uploads(&server, PAGE).await?;
+    // A commit notes itself before its row is completing.
+    stalled.retain(|row| !inner.uploads.resumable.is_finishing(row.upload_id));
+    if let Some(servers) = inner.metadata.servers() {
+        let stranded = servers.stranded_uploads(PAGE).await?;
+        stalled.extend(stranded.into_iter().filter(|row| !uploads.is_own(row)));
+    }
+
+    let mut outcome = Ok(());
+    for row in stalled {
+        tracing::info!(upload_id = %row.upload_id, "an upload is open again whose commit was not made");
+        outcome = outcome.and(uploads.reopen(&row).await);
+    }
+    outcome
+}
+
 /// Tests whether the same bytes can never become the file. What may pass leaves the upload open.
 fn is_final(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::QuotaExceeded
         | ErrorKind::BindingRequired
         | ErrorKind::ProviderInactive
+        | ErrorKind::UploadSuperseded
         | ErrorKind::OutcomeUnknown => false,
         kind => !kind.is_retryable() && !kind.http_status().is_server_error(),
     }

@@ -58,7 +58,8 @@ use crate::domain::id::{OrganizationId, UploadId};
 use crate::metadata::UploadRow;
 use crate::service::FileStore;
 
-pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
+pub(crate) use self::end::{clear_all as clear_ended, upkeep as upkeep_of_uploads};
+pub(crate) use self::finish::reopen_stalled as reopen_stalled_uploads;
 use self::request::{ResumableUpload, UploadAddress};
 #[cfg(any(test, feature = "internals"))]
 pub use self::terms::judge as judge_terms;

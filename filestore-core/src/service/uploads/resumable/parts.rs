@@ -9,6 +9,11 @@
 //! older server commits nothing any more. Then it reads the bytes that it lacks from the parts, compares their digest
 //! with the digest in the row, and puts its name into the row. From then on, the rules of one server hold.
 //!
+//! # Number and size
+//! A checkpoint puts one part. Small pieces make small parts, so the next part takes in the small ones before it, as
+//! long as they are less than twice as large. So each small part is at least twice as large as the next one, and there
+//! are at most 25 parts under 16 MiB. A byte is written again only with a part that is half as large again.
+//!
 //! # Copies
 //! A server that an upload has left keeps its staged file, and reads only newer bytes if the upload comes back. Upkeep
 //! removes the file when the upload has ended. Recovery removes it too.
@@ -40,6 +45,15 @@ use crate::tasks::step::{Step, reached};
 /// The sub-system in the keys of parts.
 const SUB_SYSTEM: &str = "uploads";
 
+/// The size from which on a part stays as it is. Smaller parts at the end are merged with the bytes after them.
+pub(super) const PART_BYTES: u64 = 16 << 20;
+
+/// The most parts at the end that can be smaller.
+const SMALL_PARTS: usize = 25;
+
+/// The message about a copy that cannot be extended.
+const AGAIN: &str = "the server reads the bytes of the upload again";
+
 /// Parts looked up at once.
 const PAGE: usize = 100;
 
@@ -49,7 +63,34 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Where the parts of an upload go, and how far they reach.
 pub(super) struct Parts {
     provider: ProviderCode,
-    end: u64,
+    /// The last parts, in the order of their offsets.
+    last: Vec<UploadPart>,
+}
+
+impl Parts {
+    /// Returns the offset behind the last part.
+    pub(super) fn end(&self) -> u64 {
+        self.last.last().map_or(0, UploadPart::end)
+    }
+
+    /// Returns the offset of the next part, which ends at `end`: the end of the last part, or the offset of a small
+    /// part that the next one takes in.
+    fn start_of_next(&self, end: u64) -> u64 {
+        let mut start = self.end();
+        for part in self.last.iter().rev() {
+            if part.size_bytes >= PART_BYTES || part.size_bytes >= 2 * (end - start) {
+                break;
+            }
+            start = part.offset;
+        }
+        start
+    }
+
+    /// Adds a stored part, in the place of those from its offset on.
+    fn put(&mut self, part: UploadPart) {
+        self.last.retain(|earlier| earlier.offset < part.offset);
+        self.last.push(part);
+    }
 }
 
 impl ResumableUploads<'_> {
@@ -60,18 +101,15 @@ impl ResumableUploads<'_> {
         if inner.metadata.company() == Company::Alone || provider.is_local() {
             return Ok(None);
         }
-        let end = self.end_of_parts(id).await?;
-        Ok(Some(Parts { provider, end }))
+        let mut last = inner.metadata.last_parts(id, SMALL_PARTS + 1).await?;
+        last.reverse();
+        Ok(Some(Parts { provider, last }))
     }
 
     /// Tests whether the parts have all bytes up to the offset.
     pub(super) async fn is_covered(self, row: &UploadRow) -> Result<bool> {
-        Ok(self.end_of_parts(row.upload_id).await? >= row.offset)
-    }
-
-    async fn end_of_parts(self, id: UploadId) -> Result<u64> {
-        let last = self.store.inner.metadata.last_part(id).await?;
-        Ok(last.map_or(0, |part| part.end()))
+        let last = self.store.inner.metadata.last_parts(row.upload_id, 1).await?;
+        Ok(last.first().map_or(0, UploadPart::end) >= row.offset)
     }
 
     /// Commits a change. Before that, puts the bytes up to the new offset that no part has. The bytes must be durable
@@ -83,28 +121,29 @@ impl ResumableUploads<'_> {
     ) -> Result<UploadChanged> {
         let metadata = &self.store.inner.metadata;
         let end = change.next.offset;
-        let Some(parts) = parts.filter(|parts| parts.end < end) else {
+        let Some(parts) = parts.filter(|parts| parts.end() < end) else {
             return metadata.change_upload(change).await;
         };
 
         let (part, objects) = self.put_part(&change.next, parts).await?;
-        change.part = Some(part);
+        change.part = Some(part.clone());
         let changed = metadata.change_upload(change).await;
         match &changed {
             Ok(UploadChanged::Done) => {
                 objects.refer();
-                parts.end = end;
+                parts.put(part);
             }
             refused => objects.withdraw(Refusal::of(refused)).await,
         }
         changed
     }
 
-    /// Puts the bytes of the row that no part has.
+    /// Puts the bytes of the row that no part has, with those of small parts before them.
     async fn put_part(self, row: &UploadRow, parts: &Parts) -> Result<(UploadPart, Objects)> {
         let inner = &self.store.inner;
         let now = inner.now();
-        let (offset, size_bytes) = (parts.end, row.offset - parts.end);
+        let offset = parts.start_of_next(row.offset);
+        let size_bytes = row.offset - offset;
         let read = || inner.stores.local().read_staged(row.blob_id, offset, size_bytes);
         let sha256 = digest(read()).await?;
         let sub_system: SubSystem = SUB_SYSTEM.parse()?;
@@ -134,8 +173,8 @@ impl ResumableUploads<'_> {
     /// Brings an open upload to this server, if another one has it (steps M1 and M2). The newest request wins: an
     /// older one loses it, at whatever server.
     ///
-    /// `UploadElsewhere` if the parts do not have all bytes. `Busy` if there are too many bytes for one request: the
-    /// next request continues.
+    /// `UploadElsewhere` if the parts do not have all bytes. `StorageFull` if the disk of this server has no room.
+    /// `Busy` if there are too many bytes for one request: the next request continues.
     pub(super) async fn bring_here(self, row: UploadRow, turn: &Turn) -> Result<UploadRow> {
         if self.has_bytes(&row).await? {
             return self.keep_here(row).await;
@@ -145,6 +184,8 @@ impl ResumableUploads<'_> {
             return if self.is_own(&row) { Ok(row) } else { Err(elsewhere()) };
         }
 
+        let copied = self.store.inner.uploads.resumable.copied_bytes(row.upload_id);
+        self.expect_space(row.length.unwrap_or(row.offset).saturating_sub(copied)).await?;
         let row = self.raise_epoch(row).await?;
         self.pull(&row, turn).await?;
         let server = self.store.inner.metadata.server_name();
@@ -203,21 +244,27 @@ impl ResumableUploads<'_> {
 
     /// Reads the bytes from the parts that the staged file of this server lacks, and compares the digest of all.
     async fn pull(self, row: &UploadRow, turn: &Turn) -> Result<()> {
-        let inner = &self.store.inner;
-        let state = &inner.uploads.resumable;
+        let state = &self.store.inner.uploads.resumable;
         let copy = state.take_copy(row.upload_id).map(|staged| staged.point);
         let from = copy.filter(|point| point.size_bytes <= row.offset).unwrap_or_default();
         let began_at = from.size_bytes;
         // Noted even if this fails, so that upkeep finds the file.
         self.note_copy(row, StagedPoint::default());
 
-        let mut writer = inner.stores.local().resume(row.blob_id, from, row.offset).await?;
-        let pulled = self.pull_into(&mut writer, row, turn).await;
-        writer.quiet().await?;
-        let point = writer.checkpoint().await?;
+        let (point, pulled) = match self.pull_from(from, row, turn).await {
+            Ok(done) => done,
+            Err(error) => {
+                self.discard_copy(row).await;
+                let is_short = error.kind() == ErrorKind::RecordDamaged;
+                return Err(if is_short { busy(AGAIN) } else { error });
+            }
+        };
         if point.size_bytes < row.offset {
             self.note_copy(row, point);
-            return pulled.and(Err(busy("the server reads the bytes of the upload")));
+            return Err(match pulled {
+                Ok(()) => busy("the server reads the bytes of the upload"),
+                Err(error) => self.why_not_pulled(row, error).await,
+            });
         }
 
         let is_known = DigestState::from_bytes(&row.digest).is_some();
@@ -228,6 +275,39 @@ impl ResumableUploads<'_> {
         self.note_copy(row, point);
         reached(Step::CopyStaged);
         Ok(())
+    }
+
+    /// Extends the staged file from a point on. Returns how far its bytes are durable, and whether the parts could be
+    /// read. An error means that the disk of this server failed, is full, or has too few bytes.
+    async fn pull_from(
+        self,
+        from: StagedPoint,
+        row: &UploadRow,
+        turn: &Turn,
+    ) -> Result<(StagedPoint, Result<()>)> {
+        let local = self.store.inner.stores.local();
+        let mut writer = local.resume(row.blob_id, from, row.offset).await?;
+        let pulled = self.pull_into(&mut writer, row, turn).await;
+        writer.quiet().await?;
+        match pulled {
+            Err(full) if full.is_lack_of_room() => Err(full),
+            pulled => Ok((writer.checkpoint().await?, pulled)),
+        }
+    }
+
+    /// Removes the staged file that was to become a copy: it would fill the disk for nothing.
+    async fn discard_copy(self, row: &UploadRow) {
+        let inner = &self.store.inner;
+        drop(inner.uploads.resumable.take_copy(row.upload_id));
+        inner.discard(vec![row.blob_id]).await;
+    }
+
+    /// Says why the bytes of parts could not be read: perhaps another server has the upload by now, and merges them.
+    async fn why_not_pulled(self, row: &UploadRow, error: Error) -> Error {
+        match self.store.inner.metadata.upload(row.upload_id).await {
+            Ok(Some(now)) if now.epoch != row.epoch => taken(),
+            _ => error,
+        }
     }
 
     /// Writes the bytes of the parts up to the row's offset, until the time is over or a newer request comes.
@@ -270,14 +350,18 @@ impl ResumableUploads<'_> {
         Ok(read.into_stream(range))
     }
 
-    /// Notes that the bytes are not those that the clients sent. Those of a copy are read again.
+    /// Notes that the bytes are not those that the clients sent. Those of a copy are read again. As long as the server
+    /// lives that has the upload, its disk has the right ones.
     async fn note_damage(self, row: &UploadRow, began_at: u64) -> Result<Error> {
         if began_at > 0 {
-            return Ok(busy("the server reads the bytes of the upload again"));
+            return Ok(busy(AGAIN));
+        }
+        tracing::error!(upload_id = %row.upload_id, "the parts of an upload are damaged");
+        if !self.is_own(row) && !self.is_of_gone_server(row).await? {
+            return Ok(elsewhere());
         }
         let message = "the parts of the upload are damaged";
         let damaged = Error::new(ErrorKind::RecordDamaged, message);
-        tracing::error!(upload_id = %row.upload_id, "the parts of an upload are damaged");
         self.fail(row, &damaged).await?;
         Ok(damaged)
     }
@@ -305,4 +389,62 @@ pub(super) fn taken() -> Error {
 fn elsewhere() -> Error {
     let message = "another server has the bytes of this upload: send the request to that server";
     Error::new(ErrorKind::UploadElsewhere, message).with_retry_after_secs(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::clock::Timestamp;
+
+    fn at_first() -> Parts {
+        Parts { provider: ProviderCode::local(), last: Vec::new() }
+    }
+
+    /// Puts the part that ends at `end`; returns its size.
+    fn extend(parts: &mut Parts, end: u64) -> u64 {
+        let (offset, then) = (parts.start_of_next(end), Timestamp::from_millis(0));
+        let organization = "42".parse().unwrap();
+        let sub_system = SUB_SYSTEM.parse().unwrap();
+        let key = BlobKey::new(&organization, &sub_system, then, BlobId::generate(then));
+        let (provider, size_bytes) = (parts.provider.clone(), end - offset);
+        parts.put(UploadPart { provider, key, offset, size_bytes, late_until: then });
+        size_bytes
+    }
+
+    #[test]
+    fn small_pieces_make_few_parts_and_write_no_byte_often() {
+        const LENGTH: u64 = 64 << 20;
+        for piece in [1 << 10, 60_000, 1 << 20, 5_000_000] {
+            let (mut parts, mut written, mut end) = (at_first(), 0, 0);
+            while end < LENGTH {
+                end += piece;
+                written += extend(&mut parts, end);
+                let whole = usize::try_from(end / PART_BYTES).unwrap();
+                assert!(parts.last.len() <= whole + SMALL_PARTS, "{} parts", parts.last.len());
+            }
+            let offsets: Vec<_> = parts.last.iter().map(|part| part.offset).collect();
+            let ends: Vec<_> = parts.last.iter().map(UploadPart::end).collect();
+            assert_eq!((offsets[0], &offsets[1..]), (0, &ends[..ends.len() - 1]), "no gap");
+            let times = written / end;
+            assert!(times <= SMALL_PARTS as u64, "pieces of {piece} are written {times} times");
+        }
+    }
+
+    #[test]
+    fn pieces_that_shrink_make_few_parts() {
+        let (mut parts, mut end) = (at_first(), 0);
+        for piece in (1..5000).rev() {
+            end += piece;
+            extend(&mut parts, end);
+            assert!(parts.last.len() <= SMALL_PARTS);
+        }
+    }
+
+    #[test]
+    fn a_part_of_full_size_stays_as_it_is() {
+        let mut parts = at_first();
+        extend(&mut parts, PART_BYTES);
+        assert_eq!(extend(&mut parts, 5 * PART_BYTES), 4 * PART_BYTES);
+        assert_eq!(parts.last.len(), 2);
+    }
 }

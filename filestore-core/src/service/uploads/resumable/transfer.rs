@@ -1,7 +1,8 @@
 //! The transfer of one request's bytes (steps R3 to R6).
 //!
 //! A checkpoint makes the bytes durable, then commits the offset with the state of the digest. It comes after 64
-//! MiB, after 5 seconds, and at the end of the request, however that ends.
+//! MiB, after 5 seconds, and at the end of the request, however that ends. If the upload has parts already, it comes
+//! after 16 MiB.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::append::{exceeded, most_bytes};
 use super::create::{expiry, held_bytes, limits};
 use super::finish::Completing;
-use super::parts::{Parts, taken};
+use super::parts::{PART_BYTES, Parts, taken};
 use super::permit::{self, ResumablePermit};
 use super::request::{Append, BodyCheck, Ends, Recheck};
 use super::turns::{Turn, Wish};
@@ -159,11 +160,18 @@ impl Transfer {
                 Some(Err(error)) => return Ok(End::Cut(error.into())),
                 Some(Ok(chunk)) => self.take(chunk, append).await?,
             }
-            if is_dirty && self.told_after() - self.row.offset >= CHECKPOINT_BYTES {
+            if is_dirty && self.told_after() - self.row.offset >= self.checkpoint_bytes() {
                 self.checkpoint().await?;
                 due_at = Instant::now() + CHECKPOINT_TIME;
             }
         }
+    }
+
+    /// The number of bytes after which a checkpoint is made. A short body makes no part. With the first part, a body
+    /// is known to be long.
+    fn checkpoint_bytes(&self) -> u64 {
+        let has_parts = self.parts.as_ref().is_some_and(|parts| parts.end() > 0);
+        if has_parts { PART_BYTES } else { CHECKPOINT_BYTES }
     }
 
     /// The number of bytes that a checkpoint may tell.
@@ -324,7 +332,7 @@ impl Transfer {
             Ok(Some(row)) if row.stage == UploadStage::Failed => super::gone("it has failed"),
             Ok(Some(row)) if row.stage == UploadStage::Expired => super::gone("it has expired"),
             Ok(None) => super::unknown(),
-            Ok(Some(_)) if self.parts.is_some() => taken(),
+            Ok(Some(_)) if self.parts.is_some() && !self.turn.is_superseded() => taken(),
             Ok(Some(_)) => superseded(),
             Err(error) => error,
         }

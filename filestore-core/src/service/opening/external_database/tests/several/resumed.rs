@@ -5,7 +5,7 @@ use futures_util::{FutureExt, Stream, stream};
 use tokio::sync::mpsc;
 
 use crate::domain::file::resumable::UploadStage;
-use crate::metadata::UploadChange;
+use crate::metadata::{UploadChange, UploadRow};
 use crate::service::opening::external_database::tests::several::*;
 use crate::tasks;
 use crate::uploads::{Append, BodyCheck, Ends, NewResumable, ResumableTarget, ResumableUpload};
@@ -45,6 +45,10 @@ impl BodyCheck for Right {
 
 async fn status(store: &FileStore, upload: &ResumableUpload) -> Sent {
     store.resumable().status(&upload.address, &Scope::All).await
+}
+
+async fn stored(store: &FileStore, upload: &ResumableUpload) -> UploadRow {
+    store.inner.metadata.upload(upload.address.upload_id).await.unwrap().unwrap()
 }
 
 impl Cluster {
@@ -248,8 +252,16 @@ async fn an_upload_that_ends_without_a_file_leaves_no_part() {
     let erased = begun(one, 100).await;
     send(other, &erased, 0, b"some").await.unwrap();
     assert_eq!(cluster.objects(), 3);
+    let moved = begun(other, 100).await;
+    send(other, &moved, 0, b"some").await.unwrap();
+    send(one, &moved, 4, b"more").await.unwrap();
     let organization = "42".parse().unwrap();
-    other.admin().erase_organization(&organization, &|| false, &NoProgress).await.unwrap();
+    let receipt =
+        other.admin().erase_organization(&organization, &|| false, &NoProgress).await.unwrap();
+    let named: Vec<_> = receipt.may_return.iter().map(|one| one.place.as_str()).collect();
+    assert!(named.contains(&"staging of other servers"), "{named:?}");
+    let left = std::fs::read_dir(cluster.own[1].path().join("staging")).unwrap().count();
+    assert_eq!(left, 0, "its own copies are gone at once");
     cluster.tidy_up().await;
     assert_eq!((cluster.objects(), cluster.staged()), (0, 0));
     assert_eq!(cluster.schema.count("upload_parts"), 0);
@@ -298,18 +310,108 @@ async fn bytes_that_no_part_has_stay_at_their_server() {
     cluster.close().await;
 }
 
+/// Damages the only part of an upload.
+async fn damage_part(cluster: &Cluster, upload: &ResumableUpload) {
+    let metadata = &cluster.stores[0].inner.metadata;
+    let parts = metadata.upload_parts(upload.address.upload_id, 0, 9).await.unwrap();
+    let [part] = &parts[..] else { panic!("{parts:?}") };
+    std::fs::write(cluster.shared.path().join("house").join(part.key.as_str()), "jello").unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs PostgreSQL: tests/services/postgres/run"]
-async fn a_damaged_part_makes_no_file() {
+async fn a_damaged_part_ends_no_upload_whose_server_lives() {
     let cluster = Cluster::of(2).await;
     let [one, other] = &cluster.stores[..] else { panic!("two") };
     let upload = begun(one, 10).await;
     send(one, &upload, 0, b"hello").await.unwrap();
-    let parts = one.inner.metadata.upload_parts(upload.address.upload_id, 0, 9).await.unwrap();
-    let [part] = &parts[..] else { panic!("{parts:?}") };
-    std::fs::write(cluster.shared.path().join("house").join(part.key.as_str()), "jello").unwrap();
+    damage_part(&cluster, &upload).await;
 
-    assert_eq!(kind(send(other, &upload, 5, b" all!").await), ErrorKind::RecordDamaged);
-    assert_eq!(kind(status(one, &upload).await), ErrorKind::UploadGone);
+    assert_eq!(kind(send(other, &upload, 5, b" all!").await), ErrorKind::UploadElsewhere);
+    let upload = send(one, &upload, 5, b" all!").await.unwrap();
+    assert_eq!(read(other, upload.file_id.unwrap()).await.unwrap(), "hello all!");
+    cluster.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn a_damaged_part_makes_no_file() {
+    let mut cluster = Cluster::of(2).await;
+    let upload = begun(&cluster.stores[0], 10).await;
+    send(&cluster.stores[0], &upload, 0, b"hello").await.unwrap();
+    damage_part(&cluster, &upload).await;
+    drop((cluster.stores.remove(0), cluster.own.remove(0)));
+
+    let left = &cluster.stores[0];
+    let damaged = loop {
+        // Until the other server is taken for gone.
+        let refused = kind(send(left, &upload, 5, b" all!").await);
+        if refused != ErrorKind::UploadElsewhere {
+            break refused;
+        }
+    };
+    assert_eq!(damaged, ErrorKind::RecordDamaged);
+    assert_eq!(kind(status(left, &upload).await), ErrorKind::UploadGone);
+    cluster.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn upkeep_opens_uploads_again_that_a_lost_server_was_storing() {
+    let mut cluster = Cluster::of(2).await;
+    let upload = begun(&cluster.stores[0], 10).await;
+    send(&cluster.stores[0], &upload, 0, b"hello").await.unwrap();
+    let row = stored(&cluster.stores[0], &upload).await;
+    let completing = UploadChange::of(&row, |next| next.stage = UploadStage::Completing);
+    cluster.stores[0].inner.metadata.change_upload(completing).await.unwrap();
+
+    // The server lives, so its commit may run.
+    cluster.stores[1].admin().upkeep().await.unwrap();
+    assert_eq!(stored(&cluster.stores[1], &upload).await.stage, UploadStage::Completing);
+    drop((cluster.stores.remove(0), cluster.own.remove(0)));
+    let left = &cluster.stores[0];
+    let opened = loop {
+        left.admin().upkeep().await.unwrap();
+        let row = stored(left, &upload).await;
+        if row.stage == UploadStage::Open {
+            break row;
+        }
+    };
+    assert!(opened.epoch > row.epoch, "a late commit finishes nothing");
+    cluster.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn many_small_pieces_make_few_parts_and_leave_none() {
+    let cluster = Cluster::of(2).await;
+    let bytes = content(300);
+    let mut upload = begun(&cluster.stores[0], 300).await;
+    for (at, byte) in bytes.chunks(1).enumerate() {
+        upload = send(&cluster.stores[at / 7 % 2], &upload, at, byte).await.unwrap();
+        let parts = cluster.schema.count("upload_parts");
+        assert!(parts <= 9, "{parts} parts of {at} bytes");
+    }
+    assert_eq!(read(&cluster.stores[1], upload.file_id.unwrap()).await.unwrap(), bytes);
+    cluster.tidy_up().await;
+    assert_eq!((cluster.objects(), cluster.schema.count("upload_parts")), (1, 0));
+    cluster.assert_sound().await;
+    cluster.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn a_server_without_room_takes_no_upload() {
+    let mut cluster = Cluster::of(1).await;
+    cluster.add(|config| config.reserve_bytes = 1 << 60).await.unwrap();
+    let [one, full] = &cluster.stores[..] else { panic!("two") };
+    let upload = begun(one, 10).await;
+    send(one, &upload, 0, b"hello").await.unwrap();
+    let staged = cluster.staged();
+
+    assert_eq!(kind(send(full, &upload, 5, b" all!").await), ErrorKind::StorageFull);
+    assert_eq!(cluster.staged(), staged, "nothing was copied");
+    assert_eq!(stored(one, &upload).await.epoch, 1, "its server was not disturbed");
+    send(one, &upload, 5, b" all!").await.unwrap();
     cluster.close().await;
 }
