@@ -50,6 +50,9 @@ enum Trail {
     /// A line for each request, unless its method is safe (RFC 9110 section 9.2.1). This is the default for
     /// all rows.
     Line,
+    /// A line only if the handler reports a fact. A resumable upload mostly adds a file, like the rows without a
+    /// line. Its handler reports a replacement.
+    IfReported,
     /// No line. The route only adds files, which removes no data and gives no rights. The number of these
     /// requests is about the number of files.
     Nothing,
@@ -81,10 +84,10 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::adding(Method::POST, "/files/upload"),
     Route::new(Method::PUT, "/files/upload", WRITE),
     Route::adding(Method::POST, "/files/batch"),
-    Route::adding(Method::POST, "/uploads"),
+    Route::receiving(Method::POST, "/uploads"),
     Route::new(Method::GET, "/uploads", READ),
     Route::new(Method::OPTIONS, "/uploads", Need::Nothing),
-    Route::adding(Method::PATCH, "/uploads/{upload}"),
+    Route::receiving(Method::PATCH, "/uploads/{upload}"),
     Route::new(Method::GET, "/uploads/{upload}", WRITE),
     Route::new(Method::POST, "/uploads/{upload}", WRITE),
     Route::new(Method::DELETE, "/uploads/{upload}", WRITE),
@@ -216,6 +219,12 @@ impl Route {
         Self { method, template, folder, need: WRITE, trail, read: None }
     }
 
+    /// Creates a row for the bytes of a resumable upload, which adds a file or replaces one.
+    const fn receiving(method: Method, template: &'static str) -> Self {
+        let (folder, trail) = (Folder::Api, Trail::IfReported);
+        Self { method, template, folder, need: WRITE, trail, read: None }
+    }
+
     /// Creates a row for a read of a file.
     const fn reading(read: Read, template: &'static str) -> Self {
         let (folder, trail) = (Folder::Api, Trail::Line);
@@ -235,6 +244,11 @@ impl Route {
     /// Returns true if each request writes an audit line.
     pub(crate) fn is_audited(&self) -> bool {
         self.trail == Trail::Line && !self.method.is_safe()
+    }
+
+    /// Returns true if a request writes an audit line only if the handler reports a fact.
+    pub(crate) fn is_audited_if_reported(&self) -> bool {
+        self.trail == Trail::IfReported
     }
 
     /// Returns the position of the row in the table.
@@ -364,6 +378,13 @@ mod tests {
         let adding =
             ["POST /files/upload", "POST /files/batch", "POST /uploads", "PATCH /uploads/{upload}"];
         assert_eq!(silent, adding);
+        let replacing: Vec<_> =
+            ROUTES.iter().filter(|route| route.is_audited_if_reported()).collect();
+        assert_eq!(
+            replacing.iter().map(|route| &route.method).collect::<Vec<_>>(),
+            ["POST", "PATCH"]
+        );
+        assert!(replacing.iter().all(|route| route.template.starts_with("/uploads")));
         assert!(ROUTES.iter().all(|route| !(route.method.is_safe() && route.is_audited())));
     }
 

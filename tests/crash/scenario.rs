@@ -360,7 +360,7 @@ impl Life {
 
         let mut refused = Append::at(2 * third as u64);
         refused.recheck =
-            Some(Box::new(|| Box::pin(async { Err(Error::new(ErrorKind::Busy, "not now")) })));
+            Some(Box::new(|_| Box::pin(async { Err(Error::new(ErrorKind::Busy, "not now")) })));
         match self.piece(&upload, refused, &bytes[2 * third..]).await {
             Err(error) if error.kind() == ErrorKind::Busy => {}
             Err(error) => return Err(error),

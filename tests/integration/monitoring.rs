@@ -275,6 +275,74 @@ async fn an_edit_is_on_record_without_what_was_written() {
     assert_eq!(lines[1]["result"], "refused");
 }
 
+/// Creates a resumable upload that replaces a file by three bytes. Returns its path, with the token.
+async fn begin_replacement(server: &TestServer, id: &str, etag: &str) -> String {
+    let create = server.post(&format!("/api/v1/uploads?file_id={id}"));
+    let create = create.header("tus-resumable", "1.0.0").header("upload-length", "3");
+    let created = create.header("if-match", etag).send().await.expect(201);
+    created.only("location").to_owned()
+}
+
+async fn append(server: &TestServer, path: &str, offset: usize, bytes: &str) -> u16 {
+    let patch = server.call(Method::PATCH, path).header("tus-resumable", "1.0.0");
+    let patch = patch.header("upload-offset", &offset.to_string());
+    patch.body("application/offset+octet-stream", bytes.to_owned()).send().await.status
+}
+
+#[tokio::test]
+async fn a_replacement_by_a_resumable_upload_is_on_record_once_and_a_new_file_is_not() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let file = server.upload("old").send().await.expect(201);
+    let (id, etag) = (file.file_id(), file.only("etag").to_owned());
+    let organization = server.record(&id).await.organization_id;
+
+    let create = server.post("/api/v1/uploads?organization_id=acme&sub_system=docs");
+    let create = create.header("tus-resumable", "1.0.0").header("upload-length", "3");
+    let new = create.send().await.expect(201).only("location").to_owned();
+    assert_eq!(append(&server, &new, 0, "new").await, 204);
+
+    let (one, two) = (
+        begin_replacement(&server, &id, &etag).await,
+        begin_replacement(&server, &id, &etag).await,
+    );
+    assert_eq!(append(&server, &one, 0, "ne").await, 204);
+    assert_eq!(append(&server, &one, 2, "w").await, 204);
+    assert_eq!(append(&server, &one, 3, "").await, 204, "the reply again");
+    assert_eq!(append(&server, &two, 0, "two").await, 412);
+    server.delete(&id).await.expect(200);
+
+    let lines = lines(&path, 3).await;
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let done = json!({"change": "replace", "file_id": id, "organization_id": organization});
+    assert_eq!(lines[0]["report"], done);
+    let keys = ["action", "path", "status", "result"];
+    let shown_path = one.split('.').next().expect("a path");
+    let action = "PATCH /uploads/{upload}";
+    assert_eq!(
+        shown(&lines[0], &keys),
+        [json!(action), json!(shown_path), json!(204), json!("done")]
+    );
+    assert_eq!(lines[1]["report"], json!({"change": "replace", "file_id": id}));
+    assert_eq!(shown(&lines[1], &["status", "result"]), [json!(412), json!("refused")]);
+    assert_eq!(lines[2]["action"], "DELETE /files/{file_id}");
+}
+
+#[tokio::test]
+async fn a_replacement_in_one_request_to_the_resumable_uploads_is_on_record() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("old").ok().await.file_id;
+
+    let replace = server.post(&format!("/api/v1/uploads?file_id={id}"));
+    replace.body("application/octet-stream", "new").send().await.expect(200);
+    let line = lines(&path, 1).await.remove(0);
+    assert_eq!(shown(&line, &["action", "status"]), [json!("POST /uploads"), json!(200)]);
+    assert_eq!(line["report"]["file_id"], id.as_str());
+}
+
 #[tokio::test]
 async fn a_deletion_of_many_is_on_record_with_what_became_of_each() {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -421,7 +489,7 @@ async fn each_route_that_changes_or_mints_something_leaves_a_line_also_when_it_r
         assert!((400..500).contains(&status), "{method} {route}: {status}");
     }
 
-    // Uploads only add files.
+    // These add files, and report a replacement only.
     for (method, adding) in [
         ("POST", "/files/upload"),
         ("POST", "/files/batch"),

@@ -219,37 +219,44 @@ async fn a_limit_of_requests_holds_for_all_servers_together() {
 }
 
 #[tokio::test]
-async fn a_resumable_upload_stays_at_its_server_and_every_server_shows_and_cancels_it() {
+async fn every_server_continues_shows_and_cancels_a_resumable_upload() {
     let Some(servers) = Servers::start(2).await else { return };
     let [one, other] = &servers.all[..] else { panic!("two") };
-    let create = one.post("/api/v1/uploads?organization_id=acme&sub_system=docs");
-    let create = create.header("tus-resumable", "1.0.0").header("upload-length", "5");
-    let path = create.send().await.expect(201).only("location").to_owned();
-    let tus = |server: &TestServer, method: Method| {
-        server.call(method, &path).header("tus-resumable", "1.0.0")
+    let create = async || {
+        let create = one.post("/api/v1/uploads?organization_id=acme&sub_system=docs");
+        let create = create.header("tus-resumable", "1.0.0").header("upload-length", "5");
+        create.send().await.expect(201).only("location").to_owned()
     };
-    let patch = |server: &TestServer, offset: &str, bytes: &'static str| {
-        let call = tus(server, Method::PATCH).header("upload-offset", offset);
+    let tus = |server: &TestServer, method: Method, path: &str| {
+        server.call(method, path).header("tus-resumable", "1.0.0")
+    };
+    let patch = |server: &TestServer, path: &str, offset: &str, bytes: &'static str| {
+        let call = tus(server, Method::PATCH, path).header("upload-offset", offset);
         call.body("application/offset+octet-stream", bytes).send()
     };
 
-    patch(one, "0", "he").await.expect(204);
-    let head = tus(other, Method::HEAD).send().await.expect(200);
+    let path = create().await;
+    patch(one, &path, "0", "he").await.expect(204);
+    let head = tus(other, Method::HEAD, &path).send().await.expect(200);
     assert_eq!(head.only("upload-offset"), "2");
-    let elsewhere = patch(other, "2", "llo").await;
-    elsewhere.problem(503, "upload_elsewhere");
-    assert_eq!(elsewhere.only("retry-after"), "1");
-    patch(one, "2", "l").await.expect(204);
+    patch(other, &path, "2", "l").await.expect(204);
+    patch(other, &path, "2", "lo").await.problem(409, "upload_offset_mismatch");
+    let whole = patch(one, &path, "3", "lo").await.expect(204);
+    assert_eq!(other.content(whole.only("file-id")).send().await.expect(200).body, "hello");
+    let head = tus(other, Method::HEAD, &path).send().await.expect(200);
+    assert_eq!(head.only("file-id"), whole.only("file-id"));
 
-    tus(other, Method::DELETE).send().await.expect(204);
+    let path = create().await;
+    patch(one, &path, "0", "he").await.expect(204);
+    tus(other, Method::DELETE, &path).send().await.expect(204);
     for server in [one, other] {
-        tus(server, Method::GET).send().await.problem(410, "upload_gone");
+        tus(server, Method::GET, &path).send().await.problem(410, "upload_gone");
     }
-    patch(one, "3", "lo").await.problem(410, "upload_gone");
+    patch(one, &path, "2", "llo").await.problem(410, "upload_gone");
 }
 
 #[tokio::test]
-async fn our_client_sends_a_form_if_its_pieces_reach_another_server() {
+async fn the_pieces_of_our_client_go_to_alternating_servers() {
     let Some(servers) = Servers::start(2).await else { return };
     let [one, other] = &servers.all[..] else { panic!("two") };
     let url = alternating([one.addr(), other.addr()]).await;

@@ -46,7 +46,7 @@ pub use inspection::{
     PurgeClaimed, Referrer, Referrers, Runs, Total, Totals, Walk, WalkedFile, WalkedFiles,
 };
 pub use resumable::{
-    FinishUpload, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
+    FinishUpload, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadPart, UploadRow,
 };
 pub use servers::{Company, SecretsVersion, Servers, ShownWork};
 pub use types::{

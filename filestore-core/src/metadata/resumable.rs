@@ -1,7 +1,9 @@
 //! Arguments and results of [`Resumables`](super::Resumables).
 
+use crate::domain::file::path::BlobKey;
 use crate::domain::file::resumable::{UploadBounds, UploadFailure, UploadStage};
 use crate::domain::id::{BlobId, FileId, OrganizationId, UploadId};
+use crate::domain::provider::ProviderCode;
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 
@@ -12,7 +14,7 @@ pub struct UploadRow {
     pub upload_id: UploadId,
     /// The organization that the file will belong to.
     pub organization: OrganizationId,
-    /// The server whose disk has the bytes; empty if the store has one server only.
+    /// The server whose disk has all bytes up to the offset; empty if the store has one server only.
     pub server: String,
     /// The staged name of the bytes.
     pub blob_id: BlobId,
@@ -48,6 +50,28 @@ pub struct UploadRow {
     pub expires_at: Timestamp,
 }
 
+/// A part of an upload: an object with some of its bytes, from which other servers continue the upload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadPart {
+    /// The provider that stores the object.
+    pub provider: ProviderCode,
+    /// The key of the object.
+    pub key: BlobKey,
+    /// The offset of its first byte in the upload.
+    pub offset: u64,
+    /// The number of its bytes.
+    pub size_bytes: u64,
+    /// The instant until which a late write of the object can arrive.
+    pub late_until: Timestamp,
+}
+
+impl UploadPart {
+    /// Returns the offset behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.size_bytes)
+    }
+}
+
 /// Bounds of all live uploads, and of those of one organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadLimits {
@@ -81,8 +105,13 @@ pub struct UploadChange {
     pub stage: UploadStage,
     /// The offset of that row.
     pub offset: u64,
-    /// The row as it shall be. Ids, server, era, terms and the creation do not change.
+    /// The length of that row.
+    pub length: Option<u64>,
+    /// The row as it shall be. Ids, era, terms and the creation do not change.
     pub next: UploadRow,
+    /// The part with the bytes up to the new offset, whose write intent ends with the change. It takes the place of
+    /// the parts from its offset on, which become dropped blobs.
+    pub part: Option<UploadPart>,
     /// The bounds, if the change holds more bytes.
     pub limits: Option<UploadLimits>,
 }
@@ -92,7 +121,15 @@ impl UploadChange {
     pub fn of(row: &UploadRow, change: impl FnOnce(&mut UploadRow)) -> Self {
         let mut next = row.clone();
         change(&mut next);
-        Self { epoch: row.epoch, stage: row.stage, offset: row.offset, next, limits: None }
+        Self {
+            epoch: row.epoch,
+            stage: row.stage,
+            offset: row.offset,
+            length: row.length,
+            next,
+            part: None,
+            limits: None,
+        }
     }
 }
 
@@ -105,6 +142,8 @@ pub enum UploadChanged {
     Lost,
     /// There is no room for the bytes.
     Full,
+    /// The write intent of the part was withdrawn; nothing was changed.
+    PartWithdrawn,
 }
 
 /// The end of an upload, in the transaction that makes its file.

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::domain::error::Result;
 use crate::domain::id::FileId;
 use crate::domain::time::clock::Timestamp;
+use crate::metadata::UploadRow;
 
 /// The maximum difference between the clocks of a server and the database, for servers that share work. Leases
 /// and waits are instants.
@@ -69,6 +70,12 @@ pub trait Servers: Send + Sync + 'static {
 
     /// Ends the work of servers that are gone, in the same way. Returns the number of these servers.
     async fn end_gone(&self, not_before: Timestamp) -> Result<u64>;
+
+    /// Returns true if a server is gone. Its work may still have to be ended.
+    async fn is_gone(&self, server: &str) -> Result<bool>;
+
+    /// Lists up to `limit` uploads that are completing at servers that are gone, in the order of their ids.
+    async fn stranded_uploads(&self, limit: usize) -> Result<Vec<UploadRow>>;
 
     /// Starts exclusive work for a run. Only one server can do such work at a time. Returns false while
     /// another run on a live server does the work.

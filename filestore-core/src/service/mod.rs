@@ -101,7 +101,7 @@ pub use uploads::resumable::permit::ResumablePermit;
 pub use uploads::resumable::request::{
     Append, BodyCheck, CreatedUpload, Ends, NewResumable, Recheck, ResumableTarget,
 };
-pub(crate) use uploads::resumable::{clear_ended, upkeep_of_uploads};
+pub(crate) use uploads::resumable::{clear_ended, reopen_stalled_uploads, upkeep_of_uploads};
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 #[cfg(feature = "webhooks")]

@@ -371,6 +371,10 @@ impl<'a> Erasure<'a> {
             let until = now.plus(config.presign_ttl);
             all.push(MayReturn::new("presigned URLs", Some(until), detail));
         }
+        if inner.metadata.company() == Company::Others {
+            let detail = "copies of unfinished uploads on the disks of other servers, until their next upkeep or start";
+            all.push(MayReturn::new("staging of other servers", None, detail));
+        }
         for place in places.iter().filter(|place| !place.is_absent) {
             let detail =
                 "the place is not empty, or could not be looked at: erase the organization again";

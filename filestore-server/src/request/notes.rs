@@ -18,8 +18,17 @@ pub(crate) struct Notes {
     path: String,
     /// The body, if a route accepted it as JSON.
     body: OnceLock<Body>,
-    /// The facts that the route reported.
-    report: Mutex<Map<String, Value>>,
+    report: Mutex<Report>,
+    /// Set if the request writes a line only if the route reports a fact.
+    needs_report: bool,
+}
+
+/// The facts that the route reported.
+#[derive(Debug, Default)]
+struct Report {
+    facts: Map<String, Value>,
+    /// Set if the request ended without a line, because there were no facts.
+    is_missed: bool,
 }
 
 /// The body of a request, as the audit line shows it.
@@ -31,12 +40,14 @@ enum Body {
 }
 
 impl Notes {
-    /// Begins the notes of a request. `None` if its route writes no audit line.
+    /// Begins the notes of a request. `None` if its route never writes an audit line.
     pub(crate) fn of(route: Option<&Route>, path: &str) -> Option<Self> {
-        route.filter(|route| route.is_audited()).map(|_| Self {
+        let needs_report = route?.is_audited_if_reported();
+        (needs_report || route?.is_audited()).then(|| Self {
             path: cut(route_table::shown(path)).to_owned(),
             body: OnceLock::new(),
             report: Mutex::default(),
+            needs_report,
         })
     }
 
@@ -52,7 +63,28 @@ impl Notes {
 
     /// Records a fact that a route reports.
     pub(crate) fn keep_fact(&self, name: &str, value: impl Into<Value>) {
-        self.report.lock().insert(name.to_owned(), value.into());
+        self.report.lock().facts.insert(name.to_owned(), value.into());
+    }
+
+    /// Records facts that a task reports which can outlive its request. Returns true if the request ended without a
+    /// line before: the task writes it.
+    #[must_use]
+    pub(crate) fn keep_late_facts<const N: usize>(&self, facts: [(&str, Value); N]) -> bool {
+        let mut report = self.report.lock();
+        report.facts.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        std::mem::take(&mut report.is_missed)
+    }
+
+    /// Returns true if the end of the request writes a line.
+    pub(crate) fn write_a_line(&self) -> bool {
+        let mut report = self.report.lock();
+        report.is_missed = self.needs_report && report.facts.is_empty();
+        !report.is_missed
+    }
+
+    /// Returns true if the route has reported a fact.
+    pub(crate) fn has_facts(&self) -> bool {
+        !self.report.lock().facts.is_empty()
     }
 
     /// Returns the requested path, without its query.
@@ -76,11 +108,37 @@ impl Notes {
     /// Returns the facts that the route has reported, if any.
     pub(crate) fn report(&self) -> Option<Map<String, Value>> {
         let report = self.report.lock();
-        (!report.is_empty()).then(|| report.clone())
+        (!report.facts.is_empty()).then(|| report.facts.clone())
     }
 }
 
 /// Cuts a path to the maximum length of a path with valid ids, because anyone can send long paths.
 fn cut(path: &str) -> &str {
     &path[..path.floor_char_boundary(PATH_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+    use crate::http::base::Base;
+
+    #[test]
+    fn a_line_is_written_once_whether_the_work_or_the_client_ends_first() {
+        let path = "/api/v1/uploads";
+        let route = route_table::find(&Method::POST, &Base::default(), path);
+        let notes = || Notes::of(route, path).unwrap();
+        let fact = || [("change", json!("replace"))];
+
+        let working = notes();
+        assert!(!working.keep_late_facts(fact()));
+        assert!(working.write_a_line());
+
+        let abandoned = notes();
+        assert!(!abandoned.write_a_line());
+        assert!(abandoned.keep_late_facts(fact()));
+        assert!(abandoned.write_a_line());
+        assert!(!abandoned.keep_late_facts(fact()));
+    }
 }

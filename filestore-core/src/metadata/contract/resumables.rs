@@ -217,6 +217,7 @@ pub(crate) async fn open_uploads_are_bounded_in_all_and_for_an_organization(
         UploadChange { limits: Some(limits), ..change }
     };
     assert_eq!(metadata.change_upload(grow(151)).await.unwrap(), UploadChanged::Full);
+    let first = grow(150).next;
     assert_eq!(metadata.change_upload(grow(150)).await.unwrap(), UploadChanged::Done);
 
     changed(metadata, &first, |next| next.stage = UploadStage::Failed).await;
@@ -253,6 +254,45 @@ pub(crate) async fn uploads_of_all_organizations_are_listed_in_pages(metadata: &
     assert_eq!(first, all[..2]);
     let rest = metadata.uploads_of(None, Some(first[1].upload_id), 2).await.unwrap();
     assert_eq!(rest, all[2..]);
+}
+
+pub(crate) async fn a_change_of_an_upload_expects_its_length(metadata: &dyn Metadata) {
+    let row = created(metadata, UploadRow { length: None, ..open("acme") }).await;
+    let late = UploadChange::of(&row, |next| next.length = Some(70));
+    let named = changed(metadata, &row, |next| next.length = Some(60)).await;
+    assert_eq!(metadata.change_upload(late).await.unwrap(), UploadChanged::Lost);
+    let late = UploadChange::of(&UploadRow { length: Some(70), ..named.clone() }, |_| {});
+    assert_eq!(metadata.change_upload(late).await.unwrap(), UploadChanged::Lost);
+    assert_eq!(stored(metadata, &row).await, Some(named));
+}
+
+pub(crate) async fn completing_uploads_are_those_of_one_server(metadata: &dyn Metadata) {
+    let mut own = Vec::new();
+    for _ in 0..2 {
+        own.push(completing(metadata, open("acme")).await);
+    }
+    own.sort_by_key(|row| row.upload_id);
+    created(metadata, open("acme")).await;
+    completing(metadata, UploadRow { server: "two".into(), ..open("acme") }).await;
+
+    assert_eq!(metadata.completing_uploads("one", 9).await.unwrap(), own);
+    assert_eq!(metadata.completing_uploads("one", 1).await.unwrap(), own[..1]);
+    changed(metadata, &own[0], |next| next.stage = UploadStage::Open).await;
+    assert_eq!(metadata.completing_uploads("one", 9).await.unwrap(), own[1..]);
+}
+
+pub(crate) async fn an_upload_moves_to_another_server(metadata: &dyn Metadata) {
+    let row = created(metadata, open("acme")).await;
+    let of_the_first = UploadChange::of(&row, |next| next.offset = 10);
+    let moved = changed(metadata, &row, |next| {
+        (next.epoch, next.server) = (2, "two".into());
+    })
+    .await;
+    assert_eq!(metadata.change_upload(of_the_first).await.unwrap(), UploadChanged::Lost);
+    assert_eq!(metadata.live_uploads("one", None, 9).await.unwrap(), []);
+    assert_eq!(metadata.live_uploads("two", None, 9).await.unwrap(), [moved]);
+    assert_eq!(metadata.upload_parts(row.upload_id, 0, 9).await.unwrap(), []);
+    assert_eq!(metadata.last_parts(row.upload_id, 9).await.unwrap(), []);
 }
 
 pub(crate) async fn an_ended_upload_is_forgotten_once_its_bytes_are_gone(metadata: &dyn Metadata) {

@@ -7,7 +7,7 @@ use crate::domain::file::resumable::UploadTotals;
 use crate::domain::id::{BlobId, OrganizationId, UploadId};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::resumable::{
-    UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
+    UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadPart, UploadRow,
 };
 
 /// Resumable uploads. [`InsertFiles::upload`] and [`UpdateFile::upload`] finish one.
@@ -40,8 +40,24 @@ pub trait Resumables: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<UploadRow>>;
 
-    /// Changes an upload, if it is still as the change expects it.
+    /// Changes an upload, if it is still as the change expects it. However an upload ends, its parts become
+    /// dropped blobs in the same transaction.
     async fn change_upload(&self, change: UploadChange) -> Result<UploadChanged>;
+
+    /// Lists up to `limit` parts of an upload with bytes behind `offset`, in the order of their offsets. Only a live
+    /// upload has parts, and only an engine for several servers stores them.
+    async fn upload_parts(
+        &self,
+        id: UploadId,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<UploadPart>>;
+
+    /// Returns up to `limit` last parts of an upload, the last one first.
+    async fn last_parts(&self, id: UploadId, limit: usize) -> Result<Vec<UploadPart>>;
+
+    /// Lists up to `limit` completing uploads of a server, in the order of their ids.
+    async fn completing_uploads(&self, server: &str, limit: usize) -> Result<Vec<UploadRow>>;
 
     /// Forgets an upload in the epoch, unless it is completing; false if it is not there like that.
     async fn forget_upload(&self, id: UploadId, epoch: u64) -> Result<bool>;

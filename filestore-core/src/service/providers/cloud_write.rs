@@ -22,7 +22,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::path::BlobKey;
 use crate::domain::file::record::{Blob, FileRecord};
 use crate::domain::file::serving;
-use crate::domain::id::BlobId;
+use crate::domain::id::{BlobId, FileId, Sha256};
 use crate::domain::provider::ProviderCode;
 use crate::metadata::WriteIntent;
 use crate::service::Inner;
@@ -198,6 +198,50 @@ impl Inner {
             ErrorKind::DigestMismatch => Error::internal("reading a blob", error),
             _ => error,
         })
+    }
+
+    /// Writes `source`, bytes of an unfinished upload, to `provider` under `key`, and verifies them. A part
+    /// belongs to no file, so its intent gets an id that no file has.
+    pub(in crate::service) async fn write_part(
+        self: &Arc<Self>,
+        provider: &ProviderCode,
+        key: &BlobKey,
+        content: (u64, Sha256),
+        source: ByteStream,
+    ) -> Result<Objects> {
+        let (size_bytes, sha256) = content;
+        let intent = WriteIntent {
+            file_id: FileId::generate(self.now()),
+            provider: provider.clone(),
+            key: key.clone(),
+            begun_at: self.now(),
+            owner: None,
+        };
+        let objects = Objects {
+            inner: Arc::clone(self),
+            provider: provider.clone(),
+            keys: vec![key.clone()],
+        };
+        self.metadata.begin_writes(vec![intent]).await?;
+        reached(Step::WriteNoted);
+
+        let object = BlobInfo {
+            size_bytes,
+            sha256,
+            content_type: "application/octet-stream".to_owned(),
+            content_disposition: None,
+        };
+        let holder = self.stores.holder(provider)?;
+        let limit = self.transfer_limit(size_bytes);
+        let written = timeout(limit, holder.put(key, &object, source, Priority::Request)).await;
+        reached(Step::ObjectPut);
+        match written.unwrap_or_else(|_| Err(too_slow(provider))) {
+            Ok(()) => Ok(objects),
+            Err(error) => {
+                objects.withdraw(Refusal::Unknown).await;
+                Err(error)
+            }
+        }
     }
 
     /// Returns the bytes of a LOCAL blob, under its staged or its final name.

@@ -4,7 +4,7 @@
 //! - cached variants of files that other servers removed
 //! - expired idempotency keys, used permits and retired secrets of signed URLs, old receipts and old events
 //! - files that no upload flushed
-//! - expired resumable uploads
+//! - expired resumable uploads, and commits of resumable uploads that nobody ends
 
 pub(super) mod expiry;
 pub(super) mod outage;
@@ -19,7 +19,7 @@ use crate::domain::file::path::BlobKey;
 use crate::metadata::LogBounds;
 use crate::service::opening::recovery::{end_gone, withdraw_stale_writes};
 use crate::service::opening::unflushed;
-use crate::service::upkeep_of_uploads;
+use crate::service::{reopen_stalled_uploads, upkeep_of_uploads};
 use crate::tasks::step::{Step, reached};
 
 /// The age at which a write counts as abandoned.
@@ -42,6 +42,7 @@ pub(super) async fn run(store: &FileStore) -> Result<()> {
         outcome = outcome.and(forget_events(store).await);
         outcome = outcome.and(upkeep_of_uploads(store).await);
     }
+    outcome = outcome.and(reopen_stalled_uploads(store).await);
     outcome = outcome.and(end_gone(store).await);
     outcome = outcome.and(removed_elsewhere::forget(store).await);
     outcome = outcome.and(forget_idempotency(store).await);

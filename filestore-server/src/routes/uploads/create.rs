@@ -10,7 +10,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use warp::reply::Response;
 
 use super::fields::UploadFields;
-use super::receive::{receive, recheck};
+use super::receive::{receive, recheck, report_replaced};
 use super::replies;
 use crate::http::single;
 use crate::listen::body::BodyReader;
@@ -21,6 +21,7 @@ use crate::request::incoming::{Body, refuse_coding};
 use crate::resumable::{
     Appending, ClientMetadata, Creation, Interop, MEDIA_TYPE, Protocol, upload_metadata,
 };
+use crate::routes::audit_line::note_replacement;
 
 /// Answers POST on `/uploads`.
 pub(super) async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -94,6 +95,7 @@ async fn tus(
         let (caller, scope) = (call.caller.idempotency_scope(), &*call.caller.scope);
         let uploads = call.store().resumable();
         let created = uploads.concatenate(new, parts, &caller, scope, Some(recheck(call))).await?;
+        report_replaced(call, &created.upload);
         return replies::tus_created(call, &created.upload, created.is_replay).await;
     }
     let has_body = has_body(call);
@@ -185,6 +187,7 @@ async fn in_one(call: &Arc<Call>, new: NewResumable, body: Body) -> Result<Respo
             Err(Error::internal("receiving an upload", "a part came without its protocol").into())
         }
         ResumableTarget::Replace { file_id, new, conditions, scope } => {
+            note_replacement(call, file_id);
             let mut claims = filestore_core::uploads::ReplacementClaims::new(file_id);
             claims.conditions = conditions;
             claims.bytes = call.content_length().unwrap_or(0);
@@ -192,6 +195,7 @@ async fn in_one(call: &Arc<Call>, new: NewResumable, body: Body) -> Result<Respo
             whole_body(call, &mut session, body).await?;
             let scope = call.recheck().await?;
             let changed = session.commit_replacement(new, &scope).await?;
+            call.report("organization_id", changed.record.organization_id.as_str());
             replies::whole(call, &changed.record, true).await
         }
     }

@@ -12,7 +12,9 @@ use crate::listen::body::BodyReader;
 use crate::reply::Failure;
 use crate::request::call::Call;
 use crate::request::incoming::Body;
+use crate::request::notes::Notes;
 use crate::resumable::Appending;
+use crate::routes::audit_line::note_replacement;
 
 /// The seconds after which a client tries again that has stopped sending.
 const STALLED_RETRY_SECS: u64 = 1;
@@ -32,13 +34,26 @@ pub(super) async fn receive(
     // A caller with the address alone has the right of the signed URL, which the core checks itself.
     append.recheck = (!call.caller.is_nobody()).then(|| recheck(call));
     let body = Box::pin(chunks(body, call));
-    Ok(call.store().resumable().append(address, append, body).await?)
+    let upload = call.store().resumable().append(address, append, body).await?;
+    report_replaced(call, &upload);
+    Ok(upload)
 }
 
-/// The right of the request, asked for again before the commit.
+/// Adds to the audit line of a replacement whose file it was.
+pub(super) fn report_replaced(call: &Call, upload: &ResumableUpload) {
+    // A repeated request replaces nothing, and so it has noted nothing.
+    if call.notes.as_ref().is_some_and(Notes::has_facts) && upload.is_finished() {
+        call.report("organization_id", upload.organization_id.as_str());
+    }
+}
+
+/// The right of the request, asked for again before the commit. Notes a replacement for the audit log.
 pub(super) fn recheck(call: &Arc<Call>) -> Recheck {
     let call = Arc::clone(call);
-    Box::new(move || {
+    Box::new(move |replaced| {
+        if let Some(file_id) = replaced {
+            note_replacement(&call, file_id);
+        }
         async move {
             match call.recheck().await {
                 Ok(sight) => Ok((*sight).clone()),

@@ -18,11 +18,13 @@ use crate::metadata::{DroppedBlob, NamedBlob, Referrer, Referrers};
 use super::walk;
 
 /// Reads everything from one snapshot. A blob that moves from a write intent to a record is therefore seen in
-/// one of them.
+/// one of them. A part of a resumable upload counts as noted: its upload is under way.
 pub(super) const REFERRERS: &str = "SELECT named.file_id, named.storage_provider, named.blob_key,
      EXISTS (SELECT 1 FROM blob_gc WHERE blob_gc.blob_key = wanted.blob_key AND blob_gc.storage_provider = $2),
      EXISTS (SELECT 1 FROM write_intents AS noted WHERE noted.blob_key = wanted.blob_key
       AND noted.storage_provider = $2)
+     OR EXISTS (SELECT 1 FROM upload_parts AS part WHERE part.blob_key = wanted.blob_key
+      AND part.storage_provider = $2)
      FROM unnest($1::text[]) WITH ORDINALITY AS wanted (blob_key, number)
      LEFT JOIN files AS named ON named.blob_id = right(wanted.blob_key, 26) ORDER BY wanted.number";
 

@@ -10,14 +10,14 @@ use crate::domain::error::Result;
 use crate::domain::id::FileId;
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
-use crate::metadata::{Company, SecretsVersion, Servers, ShownWork};
+use crate::metadata::{Company, SecretsVersion, Servers, ShownWork, UploadRow};
 
 use super::member::{Member, SECRETS};
 use super::{leftovers, rate_uses};
 use crate::metadata::postgres::session::fault::Fault;
-use crate::metadata::postgres::session::sql::Sql;
+use crate::metadata::postgres::session::sql::{Param, Sql};
 use crate::metadata::postgres::session::transaction::Engine;
-use crate::metadata::postgres::tables::row;
+use crate::metadata::postgres::tables::{resumables, row};
 
 /// SQL that is true if the server of `$owner` was seen within the last `$secs` seconds.
 macro_rules! lives {
@@ -33,6 +33,9 @@ macro_rules! lives {
         )
     };
 }
+
+pub(in crate::metadata::postgres) const SEEN: &str = "SELECT 1 FROM servers WHERE server = $1
+     AND seen_at > clock_timestamp() - $2::double precision * interval '1 second'";
 
 /// Replaces the entry of a server that is gone.
 pub(in crate::metadata::postgres) const ENTER: &str = concat!(
@@ -127,6 +130,27 @@ impl Servers for JoinedServers {
             ended += u64::from(ending.await?);
         }
         Ok(ended)
+    }
+
+    async fn is_gone(&self, server: &str) -> Result<bool> {
+        let wanted = (server, self.member.gone_after.as_secs_f64());
+        self.engine
+            .read("looking for a server", &wanted, |sql, (server, gone_after)| {
+                Box::pin(async move { Ok(!sql.exists(SEEN, &[server, gone_after]).await?) })
+            })
+            .await
+    }
+
+    async fn stranded_uploads(&self, limit: usize) -> Result<Vec<UploadRow>> {
+        let wanted = (self.member.gone_after.as_secs_f64(), row::limit(limit));
+        self.engine
+            .read("looking for stranded uploads", &wanted, |sql, (gone_after, limit)| {
+                Box::pin(async move {
+                    let wanted: [Param<'_>; 2] = [gone_after, limit];
+                    sql.collect(resumables::STRANDED, &wanted, resumables::upload).await
+                })
+            })
+            .await
     }
 
     async fn enter(&self, name: &str, owner: &str) -> Result<bool> {

@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { statements: include_str!("migrations/6.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/7.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/8.sql"), readable_from: 2 },
+    Migration { statements: include_str!("migrations/9.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/10.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/11.sql"), readable_from: 2 },
 ];

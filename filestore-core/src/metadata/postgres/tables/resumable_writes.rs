@@ -8,7 +8,7 @@ use crate::domain::file::resumable::{UploadBounds, UploadTotals};
 use crate::domain::id::{FileId, OrganizationId};
 use crate::metadata::stored::upload_columns as columns;
 use crate::metadata::{
-    FinishUpload, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
+    FinishUpload, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadPart, UploadRow,
 };
 
 use super::erasures;
@@ -16,6 +16,7 @@ use super::resumables::{BY_KEY, GET, upload};
 use super::row::{self, id as file_text};
 use crate::metadata::postgres::session::fault::Fault;
 use crate::metadata::postgres::session::sql::{Lock, Sql};
+use crate::metadata::postgres::work::intents;
 
 const INSERT: &str = concat!(
     "INSERT INTO resumable_uploads (",
@@ -27,10 +28,19 @@ const INSERT: &str = concat!(
 /// The bytes of a finished upload belong to its record.
 pub(in crate::metadata::postgres) const CHANGE: &str = "UPDATE resumable_uploads SET stage = $5::text,
      epoch = $6, offset_bytes = $7, length_bytes = $8, held_bytes = $9, digest = $10, head = $11, idempotency = $12,
-     file_id = $13, failure_code = $14, failure_message = $15, updated_at = $16, expires_at = $17,
+     file_id = $13, failure_code = $14, failure_message = $15, updated_at = $16, expires_at = $17, server = $18,
      is_live = $5::text IN ('open', 'completing'), has_bytes = has_bytes AND $5::text <> 'finished'
-     WHERE upload_id = $1 AND epoch = $2 AND stage = $3 AND offset_bytes = $4";
+     WHERE upload_id = $1 AND epoch = $2 AND stage = $3 AND offset_bytes = $4
+     AND length_bytes IS NOT DISTINCT FROM $19";
 
+/// Hands the parts of an upload from an offset on to `blob_gc`.
+const DROP_PARTS: &str = "SELECT drop_upload_parts($1, $2)";
+
+const PUT_PART: &str =
+    "INSERT INTO upload_parts (upload_id, storage_provider, blob_key, offset_bytes, size_bytes, late_until)
+     VALUES ($1, $2, $3, $4, $5, $6)";
+
+/// A trigger hands the parts to `blob_gc`, as it does for every other end.
 pub(in crate::metadata::postgres) const FINISH: &str =
     "UPDATE resumable_uploads SET stage = 'finished',
      offset_bytes = $3, length_bytes = $3, file_id = $4, updated_at = $5, expires_at = $6, is_live = false,
@@ -127,7 +137,12 @@ pub(super) async fn change(sql: &Sql, update: &UploadChange) -> Result<UploadCha
         return Ok(refused);
     }
 
+    if !next.stage.is_live() {
+        // There can be many parts.
+        sql.be_patient().await?;
+    }
     let (epoch, offset) = (row::integer(update.epoch)?, row::integer(update.offset)?);
+    let expected_length = update.length.map(row::integer).transpose()?;
     let (next_epoch, next_offset) = (row::integer(next.epoch)?, row::integer(next.offset)?);
     let length = next.length.map(row::integer).transpose()?;
     let held_bytes = row::integer(next.held_bytes)?;
@@ -157,10 +172,31 @@ pub(super) async fn change(sql: &Sql, update: &UploadChange) -> Result<UploadCha
                 &message,
                 &updated_at,
                 &expires_at,
+                &next.server,
+                &expected_length,
             ],
         )
         .await?;
-    Ok(if changed > 0 { UploadChanged::Done } else { UploadChanged::Lost })
+    if changed == 0 {
+        return Ok(UploadChanged::Lost);
+    }
+    match &update.part {
+        Some(part) if !put_part(sql, &upload_id, part).await? => Ok(UploadChanged::PartWithdrawn),
+        _ => Ok(UploadChanged::Done),
+    }
+}
+
+/// Stores a part in the place of those from its offset on, and ends its write intent; false if the intent was withdrawn.
+async fn put_part(sql: &Sql, upload_id: &str, part: &UploadPart) -> Result<bool, Fault> {
+    let (key, provider) = (part.key.as_str(), part.provider.as_str());
+    if !intents::end_one(sql, key, provider).await? {
+        return Ok(false);
+    }
+    let (offset, size) = (row::integer(part.offset)?, row::integer(part.size_bytes)?);
+    let late_until = part.late_until.as_millis();
+    sql.execute(DROP_PARTS, &[&upload_id, &offset]).await?;
+    sql.execute(PUT_PART, &[&upload_id, &provider, &key, &offset, &size, &late_until]).await?;
+    Ok(true)
 }
 
 /// Compares what an upload grows by with the bounds.
@@ -186,6 +222,8 @@ pub(super) async fn finish(sql: &Sql, end: &FinishUpload, file: FileId) -> Resul
     let (epoch, length) = (row::integer(end.epoch)?, row::integer(end.length)?);
     let (now, kept_until) = (end.now.as_millis(), end.kept_until.as_millis());
     let (id, file) = (end.upload_id.to_string(), file_text(file));
+    // There can be many parts.
+    sql.be_patient().await?;
     Ok(sql.execute(FINISH, &[&id, &epoch, &length, &file, &now, &kept_until]).await? > 0)
 }
 

@@ -9,7 +9,7 @@ use crate::domain::id::{BlobId, OrganizationId, UploadId};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::stored::{RawUpload, upload_columns as columns};
 use crate::metadata::{
-    Resumables, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
+    Resumables, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadPart, UploadRow,
 };
 
 use super::resumable_writes;
@@ -47,6 +47,21 @@ pub(in crate::metadata::postgres) const LIVE: &str = concat!(
     " FROM resumable_uploads WHERE server = $1 AND is_live AND upload_id > $2 ORDER BY upload_id LIMIT $3"
 );
 
+pub(in crate::metadata::postgres) const COMPLETING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE server = $1 AND is_live AND stage = 'completing' ORDER BY upload_id LIMIT $2"
+);
+
+/// Selects completing uploads of servers that were not seen within the last `$1` seconds.
+pub(in crate::metadata::postgres) const STRANDED: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE stage = 'completing' AND NOT EXISTS (
+     SELECT 1 FROM servers WHERE servers.server = resumable_uploads.server
+     AND seen_at > clock_timestamp() - $1::double precision * interval '1 second') ORDER BY upload_id LIMIT $2"
+);
+
 pub(in crate::metadata::postgres) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -67,6 +82,24 @@ pub(in crate::metadata::postgres) const FORGET_ENDED: &str = "WITH old AS MATERI
      SELECT upload_id FROM resumable_uploads WHERE NOT is_live AND NOT has_bytes AND expires_at <= $1
      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
      DELETE FROM resumable_uploads USING old WHERE resumable_uploads.upload_id = old.upload_id";
+
+macro_rules! part_columns {
+    () => {
+        "storage_provider, blob_key, offset_bytes, size_bytes, late_until"
+    };
+}
+
+pub(in crate::metadata::postgres) const PARTS: &str = concat!(
+    "SELECT ",
+    part_columns!(),
+    " FROM upload_parts WHERE upload_id = $1 AND offset_bytes + size_bytes > $2 ORDER BY offset_bytes LIMIT $3"
+);
+
+pub(in crate::metadata::postgres) const LAST_PARTS: &str = concat!(
+    "SELECT ",
+    part_columns!(),
+    " FROM upload_parts WHERE upload_id = $1 ORDER BY offset_bytes DESC LIMIT $2"
+);
 
 /// Ends the uploads of an erased organization as failed.
 pub(super) const ERASE: &str =
@@ -154,10 +187,46 @@ impl Resumables for PostgresMetadata {
             .await
     }
 
+    async fn upload_parts(
+        &self,
+        id: UploadId,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<UploadPart>> {
+        let wanted = (id.to_string(), offset, row_limit(limit));
+        self.engine
+            .read("listing parts of an upload", &wanted, |sql, (id, offset, limit)| {
+                Box::pin(async move {
+                    sql.collect(PARTS, &[id, &row::integer(*offset)?, limit], part).await
+                })
+            })
+            .await
+    }
+
+    async fn last_parts(&self, id: UploadId, limit: usize) -> Result<Vec<UploadPart>> {
+        let wanted = (id.to_string(), row_limit(limit));
+        self.engine
+            .read("looking up parts of an upload", &wanted, |sql, (id, limit)| {
+                Box::pin(async move { sql.collect(LAST_PARTS, &[id, limit], part).await })
+            })
+            .await
+    }
+
+    async fn completing_uploads(&self, server: &str, limit: usize) -> Result<Vec<UploadRow>> {
+        let wanted = (server.to_owned(), row_limit(limit));
+        self.engine
+            .read("listing completing uploads", &wanted, |sql, (server, limit)| {
+                Box::pin(async move { sql.collect(COMPLETING, &[server, limit], upload).await })
+            })
+            .await
+    }
+
     async fn forget_upload(&self, id: UploadId, epoch: u64) -> Result<bool> {
         self.engine
             .write("forgetting an upload", (id.to_string(), epoch), |sql, (id, epoch)| {
                 Box::pin(async move {
+                    // There can be many parts.
+                    sql.be_patient().await?;
                     Ok(sql.execute(FORGET, &[id, &row::integer(*epoch)?]).await? > 0)
                 })
             })
@@ -246,8 +315,21 @@ fn position(after: Option<UploadId>) -> String {
     after.map(|id| id.to_string()).unwrap_or_default()
 }
 
-pub(super) fn upload(row: &Row) -> Result<UploadRow, Fault> {
+pub(in crate::metadata::postgres) fn upload(row: &Row) -> Result<UploadRow, Fault> {
     read(row).map_err(|source| damaged(row, source))
+}
+
+fn part(row: &Row) -> Result<UploadPart, Fault> {
+    let read = || -> Result<UploadPart, Source> {
+        Ok(UploadPart {
+            provider: row::parse(row, 0)?,
+            key: row::parse(row, 1)?,
+            offset: u64::try_from(row.try_get::<_, i64>(2)?)?,
+            size_bytes: u64::try_from(row.try_get::<_, i64>(3)?)?,
+            late_until: row::instant(row, 4)?,
+        })
+    };
+    read().map_err(|source| Fault::Row { what: "a part of an upload".into(), source })
 }
 
 fn damaged(row: &Row, source: Source) -> Fault {

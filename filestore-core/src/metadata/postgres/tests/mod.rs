@@ -19,6 +19,7 @@ mod events;
 mod faults;
 mod servers;
 mod members;
+mod parts;
 mod contract {
     crate::metadata::contract::contract_tests!(
         [ignore = "needs PostgreSQL: tests/services/postgres/run"] crate::metadata::postgres::tests::fresh

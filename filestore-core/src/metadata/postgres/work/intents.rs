@@ -125,10 +125,19 @@ pub(in crate::metadata::postgres) async fn end(sql: &Sql, blobs: &[&Blob]) -> Re
     let noted = || blobs.iter().filter(|blob| !blob.provider.is_local());
     let keys: Vec<&str> = noted().map(|blob| blob.key.as_str()).collect();
     let providers: Vec<&str> = noted().map(|blob| blob.provider.as_str()).collect();
-    if keys.is_empty() {
-        return Ok(true);
-    }
+    if keys.is_empty() { Ok(true) } else { end_all(sql, &keys, &providers).await }
+}
 
+/// Ends the intent of one object, like [`end`].
+pub(in crate::metadata::postgres) async fn end_one(
+    sql: &Sql,
+    key: &str,
+    provider: &str,
+) -> Result<bool, Fault> {
+    end_all(sql, &[key], &[provider]).await
+}
+
+async fn end_all(sql: &Sql, keys: &[&str], providers: &[&str]) -> Result<bool, Fault> {
     let ended = sql.execute(END, &[&keys, &providers]).await?;
     let all_stood = ended == keys.len() as u64;
     if !all_stood {

@@ -3,13 +3,14 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 
-use crate::domain::error::Result;
+use crate::domain::error::{Error, Result};
 use crate::domain::file::resumable::{UploadBounds, UploadTotals};
 use crate::domain::id::{BlobId, FileId, OrganizationId, UploadId};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::stored::{RawUpload, upload_columns as columns};
 use crate::metadata::{
-    FinishUpload, Resumables, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadRow,
+    FinishUpload, Resumables, UploadChange, UploadChanged, UploadCreated, UploadLimits, UploadPart,
+    UploadRow,
 };
 
 use super::{erasures, row};
@@ -53,6 +54,12 @@ pub(in crate::metadata::sqlite) const LIVE: &str = concat!(
     " FROM resumable_uploads WHERE server = ?1 AND is_live = 1 AND upload_id > ?2 ORDER BY upload_id"
 );
 
+pub(in crate::metadata::sqlite) const COMPLETING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM resumable_uploads WHERE server = ?1 AND is_live = 1 AND stage = 'completing' ORDER BY upload_id"
+);
+
 pub(in crate::metadata::sqlite) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -63,9 +70,9 @@ pub(in crate::metadata::sqlite) const DUE: &str = concat!(
 pub(in crate::metadata::sqlite) const CHANGE: &str =
     "UPDATE resumable_uploads SET stage = ?5, epoch = ?6,
      offset_bytes = ?7, length_bytes = ?8, held_bytes = ?9, digest = ?10, head = ?11, idempotency = ?12, file_id = ?13,
-     failure_code = ?14, failure_message = ?15, updated_at = ?16, expires_at = ?17,
+     failure_code = ?14, failure_message = ?15, updated_at = ?16, expires_at = ?17, server = ?18,
      is_live = ?5 IN ('open', 'completing'), has_bytes = has_bytes AND ?5 <> 'finished'
-     WHERE upload_id = ?1 AND epoch = ?2 AND stage = ?3 AND offset_bytes = ?4";
+     WHERE upload_id = ?1 AND epoch = ?2 AND stage = ?3 AND offset_bytes = ?4 AND length_bytes IS ?19";
 
 pub(in crate::metadata::sqlite) const FINISH: &str =
     "UPDATE resumable_uploads SET stage = 'finished',
@@ -159,7 +166,33 @@ impl Resumables for SqliteMetadata {
     }
 
     async fn change_upload(&self, update: UploadChange) -> Result<UploadChanged> {
+        if update.part.is_some() {
+            return Err(Error::internal("changing an upload", "one process needs no parts"));
+        }
         self.writer.run("changing an upload", move |tx| change(tx.sql, &update)).await
+    }
+
+    /// One process has the store, and all bytes on its disk.
+    async fn upload_parts(
+        &self,
+        _id: UploadId,
+        _offset: u64,
+        _limit: usize,
+    ) -> Result<Vec<UploadPart>> {
+        Ok(Vec::new())
+    }
+
+    async fn last_parts(&self, _id: UploadId, _limit: usize) -> Result<Vec<UploadPart>> {
+        Ok(Vec::new())
+    }
+
+    async fn completing_uploads(&self, server: &str, limit: usize) -> Result<Vec<UploadRow>> {
+        let server = server.to_owned();
+        self.readers
+            .run("listing completing uploads", move |sql| {
+                row::collect_up_to(limit, sql, COMPLETING, [server], upload)
+            })
+            .await
     }
 
     async fn forget_upload(&self, id: UploadId, epoch: u64) -> Result<bool> {
@@ -330,6 +363,8 @@ fn change(sql: &Connection, update: &UploadChange) -> Result<UploadChanged, Faul
         failure.map(|failure| &failure.message),
         next.updated_at.as_millis(),
         next.expires_at.as_millis(),
+        next.server,
+        update.length.map(row::integer).transpose()?,
     ];
     let changed = row::execute(sql, CHANGE, params)?;
     Ok(if changed > 0 { UploadChanged::Done } else { UploadChanged::Lost })

@@ -61,6 +61,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
         resumables::OF_ORGANIZATION,
         resumables::OF_ALL,
         resumables::LIVE,
+        resumables::COMPLETING,
         resumables::DUE,
         resumables::CHANGE,
         resumables::FINISH,

@@ -31,7 +31,8 @@ impl ResumableUploads<'_> {
     /// - `UploadLengthInconsistent` if the request sets another length than before
     /// - `ChecksumMismatch` if the checksum is wrong
     /// - `UploadSuperseded` if a newer request ended this one
-    /// - `UploadElsewhere` if another server has the bytes
+    /// - `UploadElsewhere` if another server has the bytes, and no backend has them
+    /// - `Busy` if this server still reads the bytes that another server has received
     /// - the errors of an upload. If such an error is temporary, the upload stays open one byte before its end: send
     ///   the last byte again.
     pub async fn append<E>(
@@ -83,6 +84,7 @@ impl ResumableUploads<'_> {
         if let Some(permit) = &permit {
             self.recheck_permit(permit, &row.organization).await?;
         }
+        let row = self.bring_here(row, &turn).await?;
         let row = self.with_length(row, &append, permit.as_ref()).await?;
 
         let transfer = Transfer::begin(store, turn, row, &append, permit.as_ref()).await?;
@@ -100,7 +102,6 @@ impl ResumableUploads<'_> {
             let turn = self.store.inner.uploads.resumable.enter(id, wish).await?;
             let row = self.row(id, &append.scope).await?;
             if row.stage != UploadStage::Completing {
-                self.expect_here(&row)?;
                 return Ok((turn, row));
             }
             drop(turn);
@@ -161,7 +162,7 @@ impl ResumableUploads<'_> {
     }
 }
 
-fn expect_offset(known: u64, given: u64) -> Result<()> {
+pub(super) fn expect_offset(known: u64, given: u64) -> Result<()> {
     if known == given {
         return Ok(());
     }

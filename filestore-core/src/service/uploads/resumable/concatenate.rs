@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::ResumableUploads;
 use super::request::{Append, CreatedUpload, Ends, NewResumable, Recheck};
 use super::terms;
+use super::turns::Wish;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, Result};
 use crate::domain::file::resumable::{UploadAddress, UploadStage};
@@ -85,7 +86,6 @@ impl ResumableUploads<'_> {
         let mut rows = Vec::with_capacity(parts.len());
         for part in parts {
             let row = self.checked(part, scope).await.map_err(|_| bad_parts())?;
-            self.expect_here(&row)?;
             let is_whole = row.stage == UploadStage::Open && row.length == Some(row.offset);
             if !is_whole
                 || row.organization != *organization
@@ -93,7 +93,8 @@ impl ResumableUploads<'_> {
             {
                 return Err(bad_parts());
             }
-            rows.push(row);
+            let turn = self.store.inner.uploads.resumable.enter(row.upload_id, Wish::Keep).await?;
+            rows.push(self.bring_here(row, &turn).await?);
         }
         Ok(rows)
     }

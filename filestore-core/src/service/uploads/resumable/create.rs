@@ -15,7 +15,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{UploadCreated, UploadLimits, UploadRow};
 use crate::service::access::signing::permit_spent;
 use crate::service::uploads::quota::QuotaReservation;
-use crate::storage::DigestState;
+use crate::storage::{DigestState, StagedPoint};
 use crate::tasks::step::{Step, reached};
 
 /// The step in which an upload of unknown length holds bytes.
@@ -86,6 +86,7 @@ impl ResumableUploads<'_> {
             return Err(error);
         }
         inner.uploads.resumable.hold(row.upload_id, reservation);
+        self.note_copy(row, StagedPoint::default());
         let upload = self.view(row.clone()).await?;
         Ok(Some(CreatedUpload { upload, is_replay: false }))
     }
@@ -117,8 +118,13 @@ impl ResumableUploads<'_> {
                 .with_field("Upload-Length")
                 .with_limit(max));
         }
+        self.expect_space(length).await
+    }
+
+    /// Refuses bytes that the disk cannot take now.
+    pub(super) async fn expect_space(self, bytes: u64) -> Result<()> {
         let disk = self.store.inner.stores.local().disk_space().await?;
-        if length > disk.free_bytes.saturating_sub(disk.reserve_bytes) {
+        if bytes > disk.free_bytes.saturating_sub(disk.reserve_bytes) {
             return Err(Error::new(ErrorKind::StorageFull, "the storage is full"));
         }
         Ok(())

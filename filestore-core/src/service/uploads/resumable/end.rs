@@ -6,7 +6,7 @@ use super::turns::Wish;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::{ResumableUpload, UploadAddress, UploadFailure, UploadStage};
-use crate::domain::id::UploadId;
+use crate::domain::id::{BlobId, UploadId};
 use crate::metadata::{UploadChange, UploadChanged, UploadRow};
 use crate::service::FileStore;
 use crate::tasks::step::{Step, reached};
@@ -35,7 +35,7 @@ impl ResumableUploads<'_> {
                 self.until_finished(id).await?;
                 continue;
             }
-            if row.stage.is_live() && self.expect_here(&row).is_err() {
+            if row.stage.is_live() && !self.is_own(&row) {
                 // The other server finds the ended row, and removes the bytes.
                 let failure = UploadFailure {
                     code: "cancelled".to_owned(),
@@ -108,28 +108,68 @@ impl ResumableUploads<'_> {
 /// Ends uploads whose lifetime is over, removes the bytes of ended ones, and forgets those that ended long ago.
 pub(crate) async fn upkeep(store: &FileStore) -> Result<()> {
     let expired = expire(store).await;
-    let cleared = clear(store).await;
+    let cleared = clear_all(store).await;
     let inner = store.inner();
     while inner.metadata.forget_ended(inner.now(), PAGE).await? == PAGE as u64 {}
     expired.and(cleared)
 }
 
-/// Expires uploads. Those that requests have are left alone up to the greatest age: their bytes move their expiry.
+/// Expires uploads. Those that requests have are left alone up to the greatest age: their bytes move their expiry. An
+/// upload that fails does not stop the others.
 async fn expire(store: &FileStore) -> Result<()> {
     let inner = store.inner();
     let (now, max_age) = (inner.now(), inner.config().uploads.max_age);
-    let due = inner.metadata.due_uploads(now, PAGE).await?;
-    for row in due {
+    let mut outcome = Ok(());
+    for row in inner.metadata.due_uploads(now, PAGE).await? {
         let is_too_old = row.created_at.plus(max_age) <= now;
         if is_too_old || !inner.uploads.resumable.is_in_use(row.upload_id) {
-            store.resumable().end(&row, UploadStage::Expired, None).await?;
+            let ended = store.resumable().end(&row, UploadStage::Expired, None).await;
+            outcome = outcome.and(ended.map(drop));
         }
+    }
+    outcome
+}
+
+/// Removes the staged files of this server whose uploads ended at another server, and gives the room back of those that
+/// another server continues.
+async fn forget_copies(store: &FileStore) -> Result<()> {
+    for (id, blob_id, epoch) in store.inner().uploads.resumable.copies() {
+        forget_copy(store, id, blob_id, epoch).await?;
     }
     Ok(())
 }
 
-/// Removes the bytes of ended uploads from this server's disk.
-pub(crate) async fn clear(store: &FileStore) -> Result<()> {
+async fn forget_copy(store: &FileStore, id: UploadId, blob_id: BlobId, epoch: u64) -> Result<()> {
+    let inner = store.inner();
+    let state = &inner.uploads.resumable;
+    let row = inner.metadata.upload(id).await?;
+    let is_live = row.as_ref().is_some_and(|row| row.stage.is_live());
+    // A record may have the file by now.
+    let is_needed = is_live || !inner.metadata.live_local_keys(&[blob_id]).await?.is_empty();
+
+    // A request can have brought the upload back since the list or the row was read.
+    if state.is_in_use(id) || state.own_epoch(id) != Some(epoch) {
+        return Ok(());
+    }
+    if row.is_none_or(|row| !store.resumable().is_own(&row)) {
+        drop(state.held(id));
+    }
+    if is_live {
+        return Ok(());
+    }
+    // No ended upload is live again, so no request needs the file from here on.
+    drop(state.take_copy(id));
+    if is_needed { Ok(()) } else { inner.stores.local().discard_staged(vec![blob_id]).await }
+}
+
+/// Removes the bytes of ended uploads from this server's disk, also those that it had before another server.
+pub(crate) async fn clear_all(store: &FileStore) -> Result<()> {
+    let cleared = clear(store).await;
+    cleared.and(forget_copies(store).await)
+}
+
+/// Removes the bytes of ended uploads that this server had last.
+async fn clear(store: &FileStore) -> Result<()> {
     let inner = store.inner();
     let server = inner.metadata.server_name();
     loop {

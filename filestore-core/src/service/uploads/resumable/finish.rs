@@ -10,12 +10,14 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::ResumableUploads;
+use super::parts::Parts;
 use super::request::Recheck;
 use super::state::{End, Finishing};
 use super::terms::{Planned, Terms};
+use super::transfer::tell;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::{ResumableUpload, UploadFailure, UploadStage};
@@ -31,12 +33,22 @@ use crate::tasks;
 /// The longest time for which a request waits for a commit.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Uploads looked at in one round.
+const PAGE: usize = 200;
+
+/// The pause between two looks at a commit of another server.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
 /// An upload whose bytes are all durable.
 pub(super) struct Completing {
     pub(super) store: FileStore,
     pub(super) row: UploadRow,
     /// The end of the file.
     pub(super) whole: StagedPoint,
+    /// The end of what may be told before the file exists.
+    pub(super) told: StagedPoint,
+    /// Where the bytes go before they are told, if other servers can continue the upload.
+    pub(super) parts: Option<Parts>,
     pub(super) finishing: Finishing,
     pub(super) recheck: Option<Recheck>,
 }
@@ -57,24 +69,22 @@ impl Completing {
     }
 
     async fn run(mut self) -> Result<ResumableUpload> {
-        let outcome = self.commit().await;
-        let uploads = self.store.resumable();
-        let settled = match outcome {
-            Ok(()) => uploads.row(self.row.upload_id, &Scope::All).await,
-            Err(error) => uploads.settle(&self.row, error).await,
+        let settled = match self.commit().await {
+            Ok(()) => self.store.resumable().row(self.row.upload_id, &Scope::All).await,
+            Err(error) => self.settle(error).await,
         };
         if settled.as_ref().is_ok_and(|row| row.stage == UploadStage::Finished) {
             self.store.inner.uploads.resumable.note_end(self.row.upload_id, End::Finished);
         }
         drop(self.finishing);
-        uploads.view(settled?).await
+        self.store.resumable().view(settled?).await
     }
 
     async fn commit(&mut self) -> Result<()> {
         let terms = Terms::read(&self.row.terms)?;
         let caller = terms.caller().map(str::to_owned);
         let scope = match self.recheck.take() {
-            Some(recheck) => recheck().await?,
+            Some(recheck) => recheck(terms.replaces()?).await?,
             None => Scope::All,
         };
         scope.check(&self.row.organization)?;
@@ -141,51 +151,111 @@ impl Completing {
     }
 }
 
-fn still_running() -> Error {
-    let message = "the bytes are all here, and the file is being stored";
-    Error::new(ErrorKind::Busy, message).with_retry_after_secs(5)
-}
-
-impl ResumableUploads<'_> {
-    /// Waits for the commit that runs. `Busy` if that takes too long. A row that is completing without a commit in
-    /// this process is opened again.
-    pub(super) async fn until_finished(self, id: UploadId) -> Result<()> {
-        let inner = &self.store.inner;
-        let waited = timeout(PATIENCE, inner.uploads.resumable.finished(id)).await;
-        waited.map_err(|_| still_running())?;
-
-        let row = inner.metadata.upload(id).await?;
-        if let Some(row) = row.filter(|row| row.stage == UploadStage::Completing) {
-            self.expect_here(&row)?;
-            self.reopen(&row).await?;
-        }
-        Ok(())
-    }
-
+impl Completing {
     /// Decides what becomes of an upload whose commit failed with `error`: it has failed, or it is open again one
     /// byte before its end. Returns the row if it is finished all the same.
-    async fn settle(self, completing: &UploadRow, error: Error) -> Result<UploadRow> {
+    async fn settle(&mut self, error: Error) -> Result<UploadRow> {
         let inner = &self.store.inner;
         if error.kind() == ErrorKind::OutcomeUnknown {
             inner.metadata.outcomes_known().await?;
         }
-        let row = inner.metadata.upload(completing.upload_id).await?.ok_or_else(super::unknown)?;
+        let row = inner.metadata.upload(self.row.upload_id).await?.ok_or_else(super::unknown)?;
         match row.stage {
             UploadStage::Finished => {
                 let live = inner.metadata.live_local_keys(&[row.blob_id]).await?;
                 inner.publish_soon(live);
                 return Ok(row);
             }
-            UploadStage::Completing if is_final(&error) => self.fail(&row, &error).await?,
-            UploadStage::Completing => self.reopen(&row).await?,
+            // Another server has taken it.
+            UploadStage::Completing if row.epoch != self.row.epoch => {}
+            UploadStage::Completing if is_final(&error) => {
+                self.store.resumable().fail(&row, &error).await?;
+            }
+            UploadStage::Completing => self.open_again(&row).await?,
             _ => {}
         }
         Err(error)
     }
 
+    /// Opens the upload again. If other servers can continue it, the end becomes a part first, so that the client
+    /// repeats one byte.
+    async fn open_again(&mut self, row: &UploadRow) -> Result<()> {
+        let uploads = self.store.resumable();
+        if self.parts.is_some() {
+            let change = UploadChange::of(row, |next| {
+                next.stage = UploadStage::Open;
+                next.epoch += 1;
+                tell(next, &self.told);
+            });
+            let next = change.next.clone();
+            match uploads.change_with_part(change, self.parts.as_mut()).await {
+                Ok(UploadChanged::Done) => {
+                    uploads.note_copy(&next, self.told.clone());
+                    return Ok(());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(error = %error.chain(), "the end of an upload is sent again");
+                }
+            }
+        }
+        uploads.reopen(row).await
+    }
+}
+
+fn still_running() -> Error {
+    let message = "the bytes are all here, and the file is being stored";
+    Error::new(ErrorKind::Busy, message).with_retry_after_secs(5)
+}
+
+impl ResumableUploads<'_> {
+    /// Waits for the commit that runs, here or at another server. `Busy` if that takes too long. Opens a row
+    /// again that is completing without a commit in this process, or at a server that is gone.
+    pub(super) async fn until_finished(self, id: UploadId) -> Result<()> {
+        let inner = &self.store.inner;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let waited = timeout_at(until, inner.uploads.resumable.finished(id)).await;
+            waited.map_err(|_| still_running())?;
+            let row = inner.metadata.upload(id).await?;
+            let Some(row) = row.filter(|row| row.stage == UploadStage::Completing) else {
+                return Ok(());
+            };
+            if self.is_stalled(&row).await? {
+                return self.reopen(&row).await;
+            }
+            if Instant::now() >= until {
+                return Err(still_running());
+            }
+            if !self.is_own(&row) {
+                sleep(ASK_AGAIN).await;
+            }
+        }
+    }
+
+    /// Tests whether no commit can end an upload that is completing.
+    async fn is_stalled(self, row: &UploadRow) -> Result<bool> {
+        if self.is_own(row) {
+            return Ok(!self.store.inner.uploads.resumable.is_finishing(row.upload_id));
+        }
+        self.is_of_gone_server(row).await
+    }
+
+    /// Tests whether the server that has the upload is gone.
+    pub(super) async fn is_of_gone_server(self, row: &UploadRow) -> Result<bool> {
+        match self.store.inner.metadata.servers() {
+            Some(servers) => servers.is_gone(&row.server).await,
+            None => Ok(false),
+        }
+    }
+
     /// Opens an upload again whose commit was not made.
     pub(super) async fn reopen(self, row: &UploadRow) -> Result<()> {
-        let change = UploadChange::of(row, |next| next.stage = UploadStage::Open);
+        let change = UploadChange::of(row, |next| {
+            next.stage = UploadStage::Open;
+            // A commit that was only late must not finish it any more.
+            next.epoch += 1;
+        });
         // Another request that did so before is as good.
         self.store.inner.metadata.change_upload(change).await.map(drop)
     }
@@ -220,12 +290,34 @@ impl ResumableUploads<'_> {
     }
 }
 
+/// Opens uploads again that are completing, although no commit can end them: uploads of this server without a commit
+/// in this process, and uploads of servers that are gone. An upload that fails does not stop the others.
+pub(crate) async fn reopen_stalled(store: &FileStore) -> Result<()> {
+    let (inner, uploads) = (store.inner(), store.resumable());
+    let server = inner.metadata.server_name();
+    let mut stalled = inner.metadata.completing_uploads(&server, PAGE).await?;
+    // A commit notes itself before its row is completing.
+    stalled.retain(|row| !inner.uploads.resumable.is_finishing(row.upload_id));
+    if let Some(servers) = inner.metadata.servers() {
+        let stranded = servers.stranded_uploads(PAGE).await?;
+        stalled.extend(stranded.into_iter().filter(|row| !uploads.is_own(row)));
+    }
+
+    let mut outcome = Ok(());
+    for row in stalled {
+        tracing::info!(upload_id = %row.upload_id, "an upload is open again whose commit was not made");
+        outcome = outcome.and(uploads.reopen(&row).await);
+    }
+    outcome
+}
+
 /// Tests whether the same bytes can never become the file. What may pass leaves the upload open.
 fn is_final(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::QuotaExceeded
         | ErrorKind::BindingRequired
         | ErrorKind::ProviderInactive
+        | ErrorKind::UploadSuperseded
         | ErrorKind::OutcomeUnknown => false,
         kind => !kind.is_retryable() && !kind.http_status().is_server_error(),
     }

@@ -18,8 +18,9 @@
 //! offset exactly one succeeds, and nothing must be unlocked.
 //!
 //! # Several servers
-//! The bytes are on the disk of the server that made the upload. Other servers can show and cancel the upload. For
-//! bytes they answer `UploadElsewhere`.
+//! If several servers share a backend, the bytes up to the offset are also there, as parts. So every server
+//! can continue the upload (`parts`). Otherwise, the bytes are on the disk of one server. Other servers can
+//! show and cancel the upload. For bytes they answer `UploadElsewhere`.
 //!
 //! | file | holds |
 //! |---|---|
@@ -30,6 +31,7 @@
 //! | `token` | the secret part of an upload's address |
 //! | `permit` | uploads with a signed URL |
 //! | `create`, `append`, `transfer`, `finish`, `end` | the life of an upload |
+//! | `parts` | the bytes that other servers continue from |
 //! | `concatenate` | an upload that joins other uploads |
 //! | `recovery` | the start of the process |
 
@@ -38,6 +40,7 @@ mod concatenate;
 mod create;
 mod end;
 mod finish;
+mod parts;
 pub(in crate::service) mod permit;
 pub(in crate::service) mod recovery;
 pub(in crate::service) mod request;
@@ -56,7 +59,8 @@ use crate::domain::id::{OrganizationId, UploadId};
 use crate::metadata::UploadRow;
 use crate::service::FileStore;
 
-pub(crate) use self::end::{clear as clear_ended, upkeep as upkeep_of_uploads};
+pub(crate) use self::end::{clear_all as clear_ended, upkeep as upkeep_of_uploads};
+pub(crate) use self::finish::reopen_stalled as reopen_stalled_uploads;
 #[cfg(any(test, feature = "internals"))]
 pub use self::terms::judge as judge_terms;
 use self::turns::Wish;
@@ -175,16 +179,6 @@ impl ResumableUploads<'_> {
     async fn view(self, row: UploadRow) -> Result<ResumableUpload> {
         let address = self.address_of(row.upload_id).await?;
         Ok(ResumableUpload::of(row, address))
-    }
-
-    /// Refuses an upload whose bytes another server has.
-    fn expect_here(self, row: &UploadRow) -> Result<()> {
-        if row.server == self.store.inner.metadata.server_name() {
-            return Ok(());
-        }
-        let message =
-            "another server has the bytes of this upload: send the request to that server";
-        Err(Error::new(ErrorKind::UploadElsewhere, message).with_retry_after_secs(1))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::domain::id::BlobId;
 use crate::metadata::UploadRow;
 use crate::service::FileStore;
 use crate::service::uploads::quota::QuotaReservation;
+use crate::storage::StagedPoint;
 
 /// Rows read at once.
 const PAGE: usize = 200;
@@ -40,7 +41,9 @@ pub(in crate::service) async fn recover(store: &FileStore) -> Result<HashSet<Blo
 async fn go_on(store: &FileStore, row: &UploadRow) -> Result<()> {
     let inner = store.inner();
     let there = inner.stores.local().staged_bytes(row.blob_id).await?.unwrap_or(0);
-    if there < row.offset {
+    // Otherwise the next request reads the bytes from the parts.
+    let is_lost = there < row.offset && !store.resumable().is_covered(row).await?;
+    if is_lost {
         let missing = row.offset - there;
         tracing::error!(upload_id = %row.upload_id, missing, "an upload lost bytes that it had");
         let message = "bytes of the upload are missing on the disk";
@@ -49,6 +52,12 @@ async fn go_on(store: &FileStore, row: &UploadRow) -> Result<()> {
     }
     if row.stage == UploadStage::Completing {
         store.resumable().reopen(row).await?;
+    }
+    if there >= row.offset {
+        // Another server may be about to take it: the next request here raises the epoch.
+        let earlier = UploadRow { epoch: 0, ..row.clone() };
+        let point = StagedPoint::of(row.offset, &row.digest, &row.head);
+        store.resumable().note_copy(&earlier, point);
     }
     let bytes = row.length.unwrap_or(row.offset);
     let reservation = QuotaReservation::hold(store, &row.organization, bytes);

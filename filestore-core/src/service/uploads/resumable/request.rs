@@ -139,8 +139,9 @@ pub struct CreatedUpload {
 }
 
 /// Checks the caller's right again before the commit. Returns the organizations that the caller can write to
-/// now.
-pub type Recheck = Box<dyn FnOnce() -> BoxFuture<'static, Result<Scope>> + Send + Sync>;
+/// now. The argument is the file that gets new bytes, if the upload replaces a file.
+pub type Recheck =
+    Box<dyn FnOnce(Option<FileId>) -> BoxFuture<'static, Result<Scope>> + Send + Sync>;
 
 /// A checksum of the bytes of one request.
 pub trait BodyCheck: Send + Sync {

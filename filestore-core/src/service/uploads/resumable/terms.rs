@@ -13,7 +13,7 @@ use super::permit::{ResumablePermit, StoredPermit};
 use super::request::{NewResumable, ResumableTarget};
 use crate::domain::error::{Error, Result};
 use crate::domain::file::custom_metadata::CustomMetadata;
-use crate::domain::id::{OrganizationId, Sha256};
+use crate::domain::id::{FileId, OrganizationId, Sha256};
 use crate::domain::time::clock::Timestamp;
 use crate::service::request::{
     GivenName, IfMatch, NewUpload, PartHints, Preconditions, Replacement,
@@ -87,7 +87,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// A commit to make.
 pub(super) enum Planned {
     New(NewUpload),
-    Replace(crate::domain::id::FileId, Replacement, Preconditions),
+    Replace(FileId, Replacement, Preconditions),
 }
 
 impl Terms {
@@ -150,6 +150,11 @@ impl Terms {
         self.permit.as_ref().map(StoredPermit::read).transpose()
     }
 
+    /// Returns the file that gets new bytes, if any.
+    pub(super) fn replaces(&self) -> Result<Option<FileId>> {
+        self.replaces.as_deref().map(str::parse).transpose()
+    }
+
     /// Returns the caller that chose the idempotency key.
     pub(super) fn caller(&self) -> Option<&str> {
         self.caller.as_deref()
@@ -157,14 +162,15 @@ impl Terms {
 
     /// Returns what the commit has to do for a file of `organization`.
     pub(super) fn plan(self, organization: &OrganizationId) -> Result<Planned> {
+        let replaces = self.replaces()?;
         let hints = PartHints { file_name: self.hinted_name, content_type: self.hinted_type };
         let given = GivenName { name: self.original_name, mime_type: self.mime_type, hints };
         let metadata = self.metadata.as_deref().map(CustomMetadata::stored);
         let damaged = || Error::internal("reading an upload", "it has no target");
 
-        if let Some(file_id) = &self.replaces {
+        if let Some(file_id) = replaces {
             let new = Replacement { given, metadata, make_ready: self.make_ready };
-            return Ok(Planned::Replace(file_id.parse()?, new, self.conditions.read()?));
+            return Ok(Planned::Replace(file_id, new, self.conditions.read()?));
         }
         let sub_system = self.sub_system.as_deref().ok_or_else(damaged)?.parse()?;
         let mut new = NewUpload::new(organization.clone(), sub_system).with_given(given);

@@ -178,7 +178,7 @@ async fn two_requests_at_one_offset_make_one_file() {
 
 /// A right that is refused with an error of the kind.
 fn refused(kind: ErrorKind) -> Append {
-    let recheck = move || async move { Err(Error::new(kind, "refused")) }.boxed();
+    let recheck = move |_| async move { Err(Error::new(kind, "refused")) }.boxed();
     Append { recheck: Some(Box::new(recheck)), ..Append::at(0) }
 }
 

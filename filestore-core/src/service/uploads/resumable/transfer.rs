@@ -1,7 +1,8 @@
 //! The transfer of one request's bytes (steps R3 to R6).
 //!
 //! A checkpoint makes the bytes durable, then commits the offset with the state of the digest. It comes after 64
-//! MiB, after 5 seconds, and at the end of the request, however that ends.
+//! MiB, after 5 seconds, and at the end of the request, however that ends. If the upload has parts already, it comes
+//! after 16 MiB.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::append::{exceeded, most_bytes};
 use super::create::{expiry, held_bytes, limits};
 use super::finish::Completing;
+use super::parts::{PART_BYTES, Parts, taken};
 use super::permit::{self, ResumablePermit};
 use super::request::{Append, BodyCheck, Ends, Recheck};
 use super::turns::{Turn, Wish};
@@ -45,6 +47,8 @@ pub(super) struct Transfer {
     max_bytes: u64,
     /// The time at which the upload expires at the latest.
     latest: Timestamp,
+    /// Where the bytes go before they are told, if other servers can continue the upload.
+    parts: Option<Parts>,
 }
 
 /// The end of a body.
@@ -73,11 +77,7 @@ impl Transfer {
         let most = permit.and_then(|permit| permit.max_bytes).unwrap_or(u64::MAX);
         let max = row.length.unwrap_or(inner.config().uploads.max_size.min(most));
         let max_bytes = most_bytes(append, max, row.offset);
-        let point = StagedPoint {
-            size_bytes: row.offset,
-            digest: DigestState::from_bytes(&row.digest),
-            head: Bytes::copy_from_slice(&row.head),
-        };
+        let point = StagedPoint::of(row.offset, &row.digest, &row.head);
         let writer = inner.stores.local().resume(row.blob_id, point, max_bytes).await;
         let writer = match writer {
             Err(damaged) if damaged.kind() == ErrorKind::RecordDamaged => {
@@ -87,6 +87,7 @@ impl Transfer {
             }
             outcome => outcome?,
         };
+        let parts = store.resumable().parts_of(row.upload_id).await?;
         Ok(Self {
             store: store.clone(),
             turn,
@@ -97,6 +98,7 @@ impl Transfer {
             check: None,
             max_bytes,
             latest: permit::latest(permit),
+            parts,
         })
     }
 
@@ -158,11 +160,18 @@ impl Transfer {
                 Some(Err(error)) => return Ok(End::Cut(error.into())),
                 Some(Ok(chunk)) => self.take(chunk, append).await?,
             }
-            if is_dirty && self.told_after() - self.row.offset >= CHECKPOINT_BYTES {
+            if is_dirty && self.told_after() - self.row.offset >= self.checkpoint_bytes() {
                 self.checkpoint().await?;
                 due_at = Instant::now() + CHECKPOINT_TIME;
             }
         }
+    }
+
+    /// The number of bytes after which a checkpoint is made. A short body makes no part. With the first part, a body
+    /// is known to be long.
+    fn checkpoint_bytes(&self) -> u64 {
+        let has_parts = self.parts.as_ref().is_some_and(|parts| parts.end() > 0);
+        if has_parts { PART_BYTES } else { CHECKPOINT_BYTES }
     }
 
     /// The number of bytes that a checkpoint may tell.
@@ -248,7 +257,8 @@ impl Transfer {
     async fn checkpoint(&mut self) -> Result<()> {
         let durable = self.writer.checkpoint().await?;
         let told = self.before_last.clone().unwrap_or(durable);
-        self.commit(told, UploadStage::Open).await?;
+        self.commit(&told, UploadStage::Open).await?;
+        self.store.resumable().note_copy(&self.row, told);
         reached(Step::OffsetKept);
         Ok(())
     }
@@ -263,12 +273,15 @@ impl Transfer {
             self.row.length = self.stored_length;
         }
         let finishing = self.store.inner.uploads.resumable.begin_finish(self.row.upload_id);
-        self.commit(told, UploadStage::Completing).await?;
+        self.commit(&told, UploadStage::Completing).await?;
         reached(Step::ResumableCompleting);
-        Ok(Completing { store: self.store, row: self.row, whole, finishing, recheck })
+        let Self { store, row, parts, .. } = self;
+        Ok(Completing { store, row, whole, told, parts, finishing, recheck })
     }
 
-    async fn commit(&mut self, told: StagedPoint, stage: UploadStage) -> Result<()> {
+    /// Commits the stage, and how much may be told. If other servers can continue the upload, a completing one tells
+    /// what the parts have: the end becomes a part only if the file cannot be made now.
+    async fn commit(&mut self, told: &StagedPoint, stage: UploadStage) -> Result<()> {
         let inner = &self.store.inner;
         let (now, config) = (inner.now(), inner.config());
         let mut stored = self.row.clone();
@@ -277,19 +290,20 @@ impl Transfer {
         let (length, latest) = (self.row.length, self.latest);
         let change = UploadChange::of(&stored, |next| {
             next.stage = stage;
-            next.offset = told.size_bytes;
+            if stage == UploadStage::Open || self.parts.is_none() {
+                tell(next, told);
+            }
             next.length = length;
             next.held_bytes = held_bytes(length, told.size_bytes).max(next.held_bytes);
-            next.digest = told.digest.as_ref().map(DigestState::to_bytes).unwrap_or_default();
-            next.head = told.head.to_vec();
             next.updated_at = now;
             next.expires_at = expiry(&config.uploads, next, latest, now);
         });
         let grows = change.next.held_bytes > stored.held_bytes;
-        self.hold_more(length.unwrap_or(change.next.offset)).await?;
+        self.hold_more(length.unwrap_or(told.size_bytes)).await?;
         let change = UploadChange { limits: grows.then(|| limits(&config.uploads)), ..change };
         let next = change.next.clone();
-        match inner.metadata.change_upload(change).await? {
+        let uploads = self.store.resumable();
+        match uploads.change_with_part(change, self.parts.as_mut()).await? {
             UploadChanged::Done => {
                 (self.stored_length, self.row) = (next.length, next);
                 Ok(())
@@ -299,6 +313,7 @@ impl Transfer {
                 let message = "there is no room for more bytes of unfinished uploads";
                 Err(Error::new(ErrorKind::TooManyUploads, message).with_retry_after_secs(60))
             }
+            UploadChanged::PartWithdrawn => Err(withdrawn()),
         }
     }
 
@@ -317,10 +332,24 @@ impl Transfer {
             Ok(Some(row)) if row.stage == UploadStage::Failed => super::gone("it has failed"),
             Ok(Some(row)) if row.stage == UploadStage::Expired => super::gone("it has expired"),
             Ok(None) => super::unknown(),
+            Ok(Some(_)) if self.parts.is_some() && !self.turn.is_superseded() => taken(),
             Ok(Some(_)) => superseded(),
             Err(error) => error,
         }
     }
+}
+
+/// Lets a row tell the bytes up to a point.
+pub(super) fn tell(next: &mut UploadRow, told: &StagedPoint) {
+    next.offset = told.size_bytes;
+    next.digest = told.digest.as_ref().map(DigestState::to_bytes).unwrap_or_default();
+    next.head = told.head.to_vec();
+}
+
+/// Makes the error of a server that others took for gone while it wrote a part.
+fn withdrawn() -> Error {
+    let message = "the server was away for too long: continue the upload in a moment";
+    Error::new(ErrorKind::Busy, message).with_retry_after_secs(1)
 }
 
 fn cut() -> Error {

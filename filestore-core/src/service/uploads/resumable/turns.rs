@@ -99,8 +99,7 @@ impl Turn {
     }
 
     /// Tests whether a newer request wants the upload.
-    #[cfg(test)]
-    fn is_superseded(&self) -> bool {
+    pub(super) fn is_superseded(&self) -> bool {
         self.shared.newest.borrow().number > self.number
     }
 }

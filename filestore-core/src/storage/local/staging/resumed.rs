@@ -42,6 +42,17 @@ pub struct StagedPoint {
     pub head: Bytes,
 }
 
+impl StagedPoint {
+    /// Reads a stored point: the number of bytes, the state of their digest, and the first bytes.
+    pub fn of(size_bytes: u64, digest: &[u8], head: &[u8]) -> Self {
+        Self {
+            size_bytes,
+            digest: DigestState::from_bytes(digest),
+            head: Bytes::copy_from_slice(head),
+        }
+    }
+}
+
 impl LocalStore {
     /// Makes an empty staged file that a row owns. When this returns, its name is durable.
     pub async fn make_resumable(&self, blob_id: BlobId) -> Result<()> {

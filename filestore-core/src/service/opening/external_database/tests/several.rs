@@ -19,6 +19,7 @@ use crate::service::{IdempotencyKey, Recency, UploadClaims, UploadSession, Uploa
 use crate::worker::NoProgress;
 
 mod killed;
+mod resumed;
 
 /// So long that no test waits for it: a server is taken for gone when its test says so.
 const GONE_AFTER: Duration = Duration::from_hours(1);

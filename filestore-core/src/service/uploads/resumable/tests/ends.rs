@@ -1,6 +1,7 @@
 //! The ends of uploads: failed, cancelled, expired, erased.
 
 use super::*;
+use crate::metadata::{UploadChanged, UploadRow};
 
 #[tokio::test]
 async fn a_stop_ends_transfers_and_keeps_what_has_arrived() {
@@ -36,6 +37,70 @@ async fn an_end_that_fails_for_now_is_not_told_as_complete() {
 }
 
 #[tokio::test]
+async fn an_end_that_another_request_superseded_fails_no_upload() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let upload = of_length(&store, 5).await;
+    let outcome = append(&store, &upload, refused(ErrorKind::UploadSuperseded), b"hello").await;
+    assert_eq!(kind(outcome), ErrorKind::UploadSuperseded);
+    let upload = append(&store, &upload, Append::at(4), b"o").await.unwrap();
+    assert_eq!(read(&store, upload.file_id).await, "hello");
+}
+
+async fn row(store: &FileStore, upload: &ResumableUpload) -> UploadRow {
+    store.inner.metadata.upload(upload.address.upload_id).await.unwrap().unwrap()
+}
+
+async fn make_completing(store: &FileStore, upload: &ResumableUpload) -> UploadRow {
+    let before = row(store, upload).await;
+    let change = UploadChange::of(&before, |next| next.stage = UploadStage::Completing);
+    assert_eq!(store.inner.metadata.change_upload(change).await.unwrap(), UploadChanged::Done);
+    row(store, upload).await
+}
+
+#[tokio::test]
+async fn upkeep_opens_an_upload_again_that_no_commit_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let upload = of_length(&store, 5).await;
+    append(&store, &upload, Append::at(0), b"hell").await.unwrap();
+    let running = store.inner.uploads.resumable.begin_finish(upload.address.upload_id);
+    let completing = make_completing(&store, &upload).await;
+    store.admin().upkeep().await.unwrap();
+    assert_eq!(row(&store, &upload).await, completing, "its commit runs");
+
+    drop(running);
+    store.admin().upkeep().await.unwrap();
+    let opened = row(&store, &upload).await;
+    assert_eq!((opened.stage, opened.epoch), (UploadStage::Open, completing.epoch + 1));
+    let upload = append(&store, &upload, Append::at(4), b"o").await.unwrap();
+    assert_eq!(read(&store, upload.file_id).await, "hello");
+}
+
+#[tokio::test]
+async fn a_wait_for_a_commit_also_waits_for_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let upload = of_length(&store, 5).await;
+    let id = upload.address.upload_id;
+    let state = &store.inner.uploads.resumable;
+    let first = state.begin_finish(id);
+    let completing = make_completing(&store, &upload).await;
+    let waiting = store.clone();
+    let waiting = tasks::spawn(async move { waiting.resumable().until_finished(id).await });
+    let second = state.begin_finish(id);
+    drop(first);
+    store.admin().upkeep().await.unwrap();
+
+    // Had the wait opened the upload again, the change would be lost.
+    let change = UploadChange::of(&completing, |next| next.stage = UploadStage::Open);
+    assert_eq!(store.inner.metadata.change_upload(change).await.unwrap(), UploadChanged::Done);
+    drop(second);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(row(&store, &upload).await.epoch, completing.epoch);
+}
+
+#[tokio::test]
 async fn a_right_that_was_taken_away_fails_the_upload() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
@@ -50,7 +115,7 @@ async fn a_right_that_was_taken_away_fails_the_upload() {
     // An organization that the caller may not write to any more.
     let upload = of_length(&store, 5).await;
     let elsewhere = Scope::Organizations(vec!["other".parse().unwrap()]);
-    let recheck = move || async move { Ok(elsewhere) }.boxed();
+    let recheck = move |_| async move { Ok(elsewhere) }.boxed();
     let narrowed = Append { recheck: Some(Box::new(recheck)), ..Append::at(0) };
     assert_eq!(kind(append(&store, &upload, narrowed, b"hello").await), ErrorKind::Forbidden);
 }
