@@ -356,16 +356,17 @@ async fn a_header_block_that_is_too_large_is_431() {
 }
 
 #[tokio::test]
-async fn a_request_line_that_is_too_long_is_414() {
+async fn a_request_line_that_is_too_long_is_414_and_a_far_longer_one_431() {
     let server = TestServer::start().await;
-    for (target, status) in [(60 << 10, 404), (66 << 10, 414)] {
+    // If a line of 66 KiB arrives in pieces, the block is over its limit before the line ends.
+    for (target, statuses) in [(60 << 10, &[404][..]), (66 << 10, &[414, 431]), (1 << 20, &[431])] {
         let mut wire = server.wire().await;
         let path = format!("/{}", "x".repeat(target));
         // The server can close the connection before it has read the whole line.
         let _ = wire.try_send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
         let reply = wire.reply().await;
-        assert_eq!(reply.status, status, "{target} bytes");
-        assert_eq!(reply.body.is_empty(), status == 414, "{target} bytes");
+        assert!(statuses.contains(&reply.status), "{target} bytes: {}", reply.status);
+        assert_eq!(reply.body.is_empty(), reply.status != 404, "{target} bytes");
     }
 }
 
