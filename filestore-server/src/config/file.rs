@@ -67,6 +67,7 @@ tables! {
         ..reserve_bytes,
         ..limits,
         ..uploads,
+        ..events,
         ..lifetimes,
         ..variants,
         ..sync,
