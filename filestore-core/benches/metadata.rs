@@ -29,7 +29,7 @@ use filestore_core::internals::domain::report::erasure::Era;
 use filestore_core::internals::domain::time::clock::Timestamp;
 use filestore_core::internals::metadata::sqlite::SqliteMetadata;
 use filestore_core::internals::metadata::{
-    BindingSeen, Files as _, InsertFiles, Inserted, Listing as _,
+    BindingSeen, EventLog as _, Files as _, InsertFiles, Inserted, Listing as _, LogSwitch,
 };
 
 const ORGANIZATIONS: u64 = 20;
@@ -306,11 +306,21 @@ fn page_of_temp_files(bencher: Bencher, records: u64) {
     page(bencher, records, 50, &filter, &Scope::All);
 }
 
-/// Inserts durably, `callers` at a time.
+/// Inserts durably, `callers` at a time, with the log of events off.
 #[divan::bench(args = [1, 32])]
 fn insert_durably(bencher: Bencher, callers: u64) {
+    insert_at_a_time(bencher, callers, LogSwitch::Off);
+}
+
+#[divan::bench(args = [1, 32])]
+fn insert_durably_with_events(bencher: Bencher, callers: u64) {
+    insert_at_a_time(bencher, callers, LogSwitch::On);
+}
+
+fn insert_at_a_time(bencher: Bencher, callers: u64, events: LogSwitch) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let metadata = open(&directory, Durability::Full);
+    RUNTIME.block_on(metadata.open_events(events, [7; 32], instant(0))).expect("opens");
     let mut number = 0;
     let records = move || -> Vec<_> {
         number += callers;

@@ -26,7 +26,12 @@ fn notices(arguments: &[&str]) {
     let output = crash(arguments);
     assert_eq!(output.status.code(), Some(1), "the harness did not notice");
     let text = String::from_utf8_lossy(&output.stdout);
-    let found = ["acknowledged and lost", "records without bytes", "mixed or cut contents"];
+    let found = [
+        "acknowledged and lost",
+        "records without bytes",
+        "mixed or cut contents",
+        "events missing or untrue",
+    ];
     let counts = text.lines().filter_map(|line| line.trim().split_once("  "));
     let mut broken = counts.filter(|(count, name)| found.contains(name) && *count != "0");
     assert!(broken.next().is_some(), "{text}");
@@ -61,6 +66,11 @@ fn without_staging_kills_leave_what_is_half_there() {
 #[test]
 fn with_the_record_before_the_bytes_kills_lose_what_was_acknowledged() {
     notices(&["--rounds", "100", "--seed-range", "0..4", "--without", "bytes-first"]);
+}
+
+#[test]
+fn without_the_triggers_changes_go_untold() {
+    notices(&["--rounds", "4", "--seed-range", "0..1", "--without", "events"]);
 }
 
 #[cfg(target_os = "linux")]

@@ -25,7 +25,7 @@
 //! | `full-disk` | starts on a disk with nothing free |
 //! | `sum` | adds up the reports of several runs |
 //!
-//! `--without fsync`, `staging` or `bytes-first` takes that part of the protocol away (a build with
+//! `--without fsync`, `staging`, `bytes-first` or `events` takes that part of the protocol away (a build with
 //! the feature `sabotage`): the run must fail then, or it proves nothing.
 
 mod backups;
@@ -34,6 +34,7 @@ mod content;
 mod crowd;
 mod disk;
 mod erasures;
+mod events;
 mod failed_sync;
 mod failures;
 mod full_disk;

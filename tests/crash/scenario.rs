@@ -50,11 +50,13 @@ pub(crate) enum Scenario {
     Resume,
     /// Erasures of organizations, each with keys, an unfinished upload and files in every state.
     Erase,
+    /// Uploads beyond the number of events that are kept.
+    Forget,
 }
 
 impl Scenario {
     /// All but the one that the others begin with.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Fresh,
         Self::Start,
         Self::Upload,
@@ -68,6 +70,7 @@ impl Scenario {
         Self::Linger,
         Self::Resume,
         Self::Erase,
+        Self::Forget,
     ];
 
     /// Returns the name, as on the command line.
@@ -159,6 +162,7 @@ impl Life {
             Scenario::Linger => self.linger().await,
             Scenario::Resume => self.resume().await,
             Scenario::Erase => self.erase().await,
+            Scenario::Forget => self.forget().await,
         }
     }
 
@@ -297,6 +301,18 @@ impl Life {
         self.oracle.log(&Entry::CancelBegun(upload.address.to_segment()));
         self.store.resumable().cancel(&upload.address, &Scope::All).await?;
         self.oracle.log(&Entry::Cancelled(upload.address.to_segment()));
+        Ok(())
+    }
+
+    async fn forget(&self) -> Result<()> {
+        for name in ["one", "two", "three"] {
+            self.upload("acme", name, Kept::Ready).await?;
+        }
+        let mut config = (*self.store.config()).clone();
+        config.events.keep_max = 2;
+        self.store.reload(config).await?;
+        self.store.admin().upkeep().await?;
+        self.upload("acme", "four", Kept::Ready).await?;
         Ok(())
     }
 

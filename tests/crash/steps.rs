@@ -25,6 +25,7 @@ use crate::backups;
 use crate::child::{Deadline, configuration};
 use crate::content;
 use crate::erasures;
+use crate::events;
 use crate::oracle::{Oracle, Presence, State};
 use crate::scenario::{self, Scenario};
 use crate::serve::Sabotage;
@@ -271,6 +272,7 @@ async fn compare_opened(home: &Path, findings: &mut Findings) -> Result<()> {
     compare_told(&store, &expected, findings).await;
     store.close().await;
     drop(store);
+    events::check(&home.join("data"), findings);
 
     let before = fingerprint(home);
     let store = scenario::open(home).await?;
@@ -326,7 +328,7 @@ fn fingerprint(home: &Path) -> (BTreeSet<String>, Vec<String>) {
 
     let database = rusqlite::Connection::open(data.join("metadata.sqlite3")).expect("a database");
     let mut rows = Vec::new();
-    for table in ["files", "blob_gc", "write_intents", "resumable_uploads"] {
+    for table in ["files", "blob_gc", "write_intents", "resumable_uploads", "events"] {
         let sql = format!("SELECT * FROM {table} ORDER BY 1");
         let mut statement = database.prepare(&sql).expect("the table is there");
         let columns = statement.column_count();

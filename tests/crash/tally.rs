@@ -26,12 +26,14 @@ pub(crate) enum Kind {
     Undeleted,
     /// A purged file has no receipt, or one that is not true.
     NoReceipt,
+    /// A change has no event, or an event no change.
+    Untold,
     /// The server, its database or the disk is not as it should be.
     Broken,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Lost,
         Self::PartialBatch,
         Self::Mixed,
@@ -39,6 +41,7 @@ impl Kind {
         Self::Orphan,
         Self::Undeleted,
         Self::NoReceipt,
+        Self::Untold,
         Self::Broken,
     ];
 
@@ -51,6 +54,7 @@ impl Kind {
             Self::Orphan => "orphans past the grace",
             Self::Undeleted => "deleted and back",
             Self::NoReceipt => "receipts missing or untrue",
+            Self::Untold => "events missing or untrue",
             Self::Broken => "other failures",
         }
     }

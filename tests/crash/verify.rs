@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::child::Child;
 use crate::content::{self, Tag};
+use crate::events;
 use crate::load;
 use crate::oracle::{Presence, State};
 use crate::tally::{Kind, Violation};
@@ -240,6 +241,7 @@ fn check_database(data_dir: &Path, findings: &mut Findings) {
     let answer: Result<String, _> =
         database.query_row("PRAGMA integrity_check", (), |row| row.get(0));
     findings.expect(answer.as_deref() == Ok("ok"), Kind::Broken, || format!("{answer:?}"));
+    events::check(data_dir, findings);
 }
 
 struct Reader {

@@ -5,12 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use filestore_core::{Clock, ErrorKind, FileRecord, FileStore, ListRequest, ProviderCode, Scope};
+use filestore_core::{
+    Clock, ErrorKind, FileRecord, FileStore, ListRequest, OrganizationId, ProviderCode, Scope,
+};
 use filestore_workspace::sha256_hex;
 use tokio::time::sleep;
 
 use super::client::organizations;
 use super::content::Content;
+use super::events;
 use super::model::Fate;
 use super::uploads;
 use super::world::{PROVIDERS, World};
@@ -44,6 +47,8 @@ pub(crate) async fn everything(world: &World, store: &FileStore, clock: &Clock) 
     let records = all_records(store, ListRequest::default()).await;
     every_unknown_file_is_whole(world, store, &records).await;
     every_resumable_upload_is_over(world, store, &records).await;
+    let is_erased = |one: &OrganizationId| world.model.borrow().has_erased(one);
+    events::the_log_tells_every_file(store, &records, is_erased).await;
     nothing_waits(store).await;
     bytes_are_where_records_say_and_nowhere_else(world, &records).await;
 }

@@ -10,16 +10,17 @@ use filestore_core::admin::{NoProgress, PurgeOptions, PurgeWhen};
 use filestore_core::internals::tasks::simulation::Simulation;
 use filestore_core::uploads::GivenName;
 use filestore_core::{
-    ErrorKind, FileId, FileStore, ListRequest, ManualClock, NewBatch, NewUpload, Result, Scope,
-    StoreConfig, Timestamp,
+    ErrorKind, FileId, FileStore, ListRequest, ManualClock, NewBatch, NewUpload, OrganizationId,
+    Result, Scope, StoreConfig, Timestamp,
 };
 use filestore_workspace::directory_in_memory;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::check::files_below;
+use super::check::{all_records, files_below};
 use super::content::Content;
+use super::events;
 use super::world::{copy, runtime};
 
 use self::uploads::Resumed;
@@ -419,6 +420,10 @@ impl Machine {
 
     /// Checks everything, a year later: each file as the model has it, no other file, and no other bytes.
     async fn check(&mut self) {
+        let records = all_records(self.store(), ListRequest::default()).await;
+        let is_erased = |one: &OrganizationId| one.as_str() == ORGANIZATIONS[0];
+        events::the_log_tells_every_file(self.store(), &records, is_erased).await;
+
         self.stop().await;
         self.is_full = false;
         self.jump(365 * 24 * 60);

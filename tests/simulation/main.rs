@@ -17,6 +17,7 @@ mod check;
 mod client;
 mod content;
 mod erasures;
+mod events;
 mod machine;
 mod model;
 mod uploads;
@@ -44,9 +45,14 @@ fn days_of_mixed_work_lose_nothing() {
 }
 
 #[test]
-fn lost_bytes_commits_offsets_and_erasures_are_noticed() {
-    let all =
-        [Damage::TakesABlob, Damage::TakesCommits, Damage::LowersOffsets, Damage::SkipsErasures];
+fn lost_bytes_commits_offsets_events_and_erasures_are_noticed() {
+    let all = [
+        Damage::TakesABlob,
+        Damage::TakesCommits,
+        Damage::LowersOffsets,
+        Damage::TakesEvents,
+        Damage::SkipsErasures,
+    ];
     for damage in all {
         let outcome = std::thread::spawn(move || simulate(1, 3 * HOUR, damage)).join();
         assert!(outcome.is_err(), "{damage:?} went unnoticed");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filestore_core::{FileId, OrganizationNumber, Timestamp};
+use filestore_core::{FileId, OrganizationId, OrganizationNumber, Timestamp};
 
 use super::content::Content;
 
@@ -117,6 +117,11 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Tells if an erasure of the organization began.
+    pub(crate) fn has_erased(&self, organization: &OrganizationId) -> bool {
+        self.erasures.iter().any(|one| OrganizationId::from(one.organization) == *organization)
+    }
+
     pub(crate) fn fresh_content(&mut self) -> Content {
         self.next_content += 1;
         Content(self.next_content)

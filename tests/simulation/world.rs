@@ -94,6 +94,8 @@ pub(crate) enum Damage {
     TakesCommits,
     /// The kill lowers the offsets of resumable uploads.
     LowersOffsets,
+    /// The kill takes every fifth event along.
+    TakesEvents,
     /// Erasures say that they are complete, and erase nothing.
     SkipsErasures,
 }
@@ -244,6 +246,12 @@ impl World {
                 let records = Connection::open(image.join("data/metadata.sqlite3")).unwrap();
                 let sql = "UPDATE resumable_uploads SET offset_bytes = offset_bytes / 2 WHERE stage = 'open'";
                 records.execute(sql, ()).unwrap();
+            }
+            Damage::TakesEvents => {
+                let records = Connection::open(image.join("data/metadata.sqlite3")).unwrap();
+                records
+                    .execute("UPDATE events SET kind = NULL WHERE position % 5 = 0", ())
+                    .unwrap();
             }
             Damage::None | Damage::TakesCommits | Damage::SkipsErasures => {}
         }

@@ -408,6 +408,8 @@ mod tests {
             (ErrorKind::Forbidden, 403),
             (ErrorKind::NoActiveBinding, 404),
             (ErrorKind::InvalidTransition, 409),
+            (ErrorKind::EventsOff, 409),
+            (ErrorKind::EventsGone, 410),
             (ErrorKind::PreconditionFailed, 412),
             (ErrorKind::QuotaExceeded, 413),
             (ErrorKind::DigestMismatch, 422),

@@ -131,16 +131,17 @@ pub struct LogBounds {
 }
 
 impl LogBounds {
-    /// Returns the last position to forget, if any, of the oldest events of a log: position and time of each, in
-    /// their order. The newest event stays. An event that stays protects all events behind it, so that what is
-    /// kept has no holes.
-    pub(super) fn last_to_forget(self, oldest: &[(u64, i64)], newest: u64) -> Option<u64> {
+    /// Returns the first and the last position to forget, if any, of the oldest events of a log: position and time
+    /// of each, in their order. The newest event stays. An event that stays protects all events behind it, so that
+    /// what is kept has no holes.
+    pub(super) fn to_forget(self, oldest: &[(u64, i64)], newest: u64) -> Option<(u64, u64)> {
         let before = self.before.as_millis();
         let is_over = |position: u64| newest - position >= self.most;
         let forgotten = oldest
             .iter()
             .take_while(|&&(position, at)| position < newest && (at < before || is_over(position)));
-        forgotten.last().map(|(position, _)| *position)
+        let (last, _) = forgotten.last()?;
+        Some((oldest.first()?.0, *last))
     }
 }
 
@@ -307,13 +308,13 @@ mod tests {
         let log = [(1, 10), (2, 20), (3, 15), (4, 40)];
         let bounds = |before, most| LogBounds { before: Timestamp::from_millis(before), most };
 
-        assert_eq!(bounds(0, 10).last_to_forget(&log, 4), None);
-        assert_eq!(bounds(11, 10).last_to_forget(&log, 4), Some(1));
-        assert_eq!(bounds(16, 10).last_to_forget(&log, 4), Some(1), "2 protects 3");
-        assert_eq!(bounds(21, 10).last_to_forget(&log, 4), Some(3));
-        assert_eq!(bounds(0, 3).last_to_forget(&log, 4), Some(1));
-        assert_eq!(bounds(99, 10).last_to_forget(&log, 4), Some(3));
-        assert_eq!(bounds(99, 0).last_to_forget(&log, 4), Some(3));
-        assert_eq!(bounds(99, 0).last_to_forget(&log, 9), Some(4));
+        assert_eq!(bounds(0, 10).to_forget(&log, 4), None);
+        assert_eq!(bounds(11, 10).to_forget(&log, 4), Some((1, 1)));
+        assert_eq!(bounds(16, 10).to_forget(&log, 4), Some((1, 1)), "2 protects 3");
+        assert_eq!(bounds(21, 10).to_forget(&log, 4), Some((1, 3)));
+        assert_eq!(bounds(0, 3).to_forget(&log, 4), Some((1, 1)));
+        assert_eq!(bounds(99, 10).to_forget(&log, 4), Some((1, 3)));
+        assert_eq!(bounds(99, 0).to_forget(&log, 4), Some((1, 3)));
+        assert_eq!(bounds(99, 0).to_forget(&log, 9), Some((1, 4)));
     }
 }

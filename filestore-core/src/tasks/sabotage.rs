@@ -37,6 +37,8 @@ pub enum Part {
     Staging,
     /// Bytes are stored before their record is committed.
     BytesFirst,
+    /// A change writes its event.
+    Events,
 }
 
 impl FromStr for Part {
@@ -47,7 +49,8 @@ impl FromStr for Part {
             "fsync" => Ok(Self::Fsync),
             "staging" => Ok(Self::Staging),
             "bytes-first" => Ok(Self::BytesFirst),
-            _ => Err(format!("fsync, staging or bytes-first, not {text}")),
+            "events" => Ok(Self::Events),
+            _ => Err(format!("fsync, staging, bytes-first or events, not {text}")),
         }
     }
 }

@@ -294,11 +294,13 @@ impl<'a> Erasure<'a> {
     /// valid.
     async fn blank_events(&self) -> Result<()> {
         let metadata = &self.store.inner().metadata;
-        while metadata.blank_events(self.organization, EVENTS).await? == EVENTS as u64 {
+        loop {
+            let blanked = metadata.blank_events(self.organization, EVENTS).await?;
             reached(Step::EventsBlanked);
+            if blanked < EVENTS as u64 {
+                return Ok(());
+            }
         }
-        reached(Step::EventsBlanked);
-        Ok(())
     }
 
     /// Writes the only event of a complete erasure.

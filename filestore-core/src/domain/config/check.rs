@@ -43,8 +43,8 @@ impl StoreConfig {
         if self.events.keep < Duration::from_hours(24) {
             return Err(invalid("events.keep_days", "must be at least 1"));
         }
-        if self.events.keep_max < 1000 {
-            return Err(invalid("events.keep_max", "must be at least 1000"));
+        if self.events.keep_max == 0 {
+            return Err(invalid("events.keep_max", "must be at least 1"));
         }
 
         if !(0.0..=100.0).contains(&self.variants.quality) {

@@ -169,7 +169,7 @@ pub struct LeftInDatabase {
     pub replies: u64,
     /// Resumable uploads.
     pub uploads: u64,
-    /// Events, except those about earlier erasures.
+    /// Events, except those of existing files, and those about earlier erasures.
     pub events: u64,
 }
 

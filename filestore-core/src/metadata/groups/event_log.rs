@@ -34,7 +34,7 @@ pub trait EventLog: Send + Sync + 'static {
     /// Removes at most `limit` of the oldest events outside the bounds. Returns their number.
     async fn forget_events(&self, bounds: LogBounds, limit: usize) -> Result<u64>;
 
-    /// Removes everything from at most `limit` events of an organization, except position and time. Returns
-    /// their number.
+    /// Removes everything from at most `limit` events of an organization, except position and time. Spares events
+    /// of files that exist, because they were uploaded after the erasure. Returns the number of events.
     async fn blank_events(&self, organization: &OrganizationId, limit: usize) -> Result<u64>;
 }

@@ -6,6 +6,8 @@
 //! `EventsGone`, because it could have missed events.
 
 mod reading;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -53,10 +53,15 @@ async fn forget_events(store: &FileStore) -> Result<()> {
     let inner = store.inner();
     let events = inner.config().events;
     let bounds = LogBounds { before: inner.now().minus(events.keep), most: events.keep_max };
-    while inner.metadata.forget_events(bounds, EVENTS_AT_ONCE).await? == EVENTS_AT_ONCE as u64 {
-        reached(Step::EventsForgotten);
+    loop {
+        let forgotten = inner.metadata.forget_events(bounds, EVENTS_AT_ONCE).await?;
+        if forgotten > 0 {
+            reached(Step::EventsForgotten);
+        }
+        if forgotten < EVENTS_AT_ONCE as u64 {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Removes expired idempotency keys.

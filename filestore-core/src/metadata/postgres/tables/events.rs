@@ -72,12 +72,16 @@ const PUT_DAMAGED: &str =
 pub(in crate::metadata::postgres) const FIRST: &str =
     "SELECT position, at FROM events ORDER BY position LIMIT $1";
 
-pub(in crate::metadata::postgres) const FORGET: &str = "DELETE FROM events WHERE position <= $1";
+pub(in crate::metadata::postgres) const FORGET: &str =
+    "DELETE FROM events WHERE position >= $1 AND position <= $2";
 
+/// Events of files that are there belong to uploads after the erasure.
 pub(in crate::metadata::postgres) const BLANK: &str =
     "UPDATE events SET kind = NULL, organization_id = NULL, sub_system = NULL, file_id = NULL,
      version = NULL, details = NULL WHERE position IN
-     (SELECT position FROM events WHERE organization_id = $1 ORDER BY position LIMIT $2)";
+     (SELECT position FROM events AS of_gone WHERE organization_id = $1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = of_gone.file_id)
+     ORDER BY position LIMIT $2)";
 
 #[async_trait]
 impl EventLog for PostgresMetadata {
@@ -155,15 +159,18 @@ impl EventLog for PostgresMetadata {
                     let rows = sql.rows(FIRST, &[&row::limit(limit)]).await?;
                     let first = rows.iter().map(|row| Ok((row::count(row, 0)?, row.try_get(1)?)));
                     let first = first.collect::<Result<Vec<_>, Fault>>()?;
-                    Ok(bounds.last_to_forget(&first, newest))
+                    Ok(bounds.to_forget(&first, newest))
                 })
             },
         );
-        let Some(last) = looking.await? else { return Ok(0) };
+        let Some(range) = looking.await? else { return Ok(0) };
 
         self.engine
-            .write("forgetting events", last, |sql, last| {
-                Box::pin(async move { sql.execute(FORGET, &[&row::integer(*last)?]).await })
+            .write("forgetting events", range, |sql, (first, last)| {
+                Box::pin(async move {
+                    let (first, last) = (row::integer(*first)?, row::integer(*last)?);
+                    sql.execute(FORGET, &[&first, &last]).await
+                })
             })
             .await
     }

@@ -14,6 +14,7 @@ mod opening;
 mod plans;
 mod rows;
 mod damage;
+mod events;
 mod faults;
 mod servers;
 mod members;

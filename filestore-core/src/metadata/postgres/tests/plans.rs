@@ -10,15 +10,15 @@ use crate::metadata::contract;
 use crate::metadata::copying::TABLES;
 use crate::metadata::postgres::members::{leftovers, member, servers};
 use crate::metadata::postgres::tables::{
-    bindings, copying, damage, erasures, file_writes, files, holdings, idempotency, keys, listing,
-    organizations, resumable_writes, resumables, signing, terms, usage,
+    bindings, copying, damage, erasures, events, file_writes, files, holdings, idempotency, keys,
+    listing, organizations, resumable_writes, resumables, signing, terms, usage,
 };
 use crate::metadata::postgres::work::{
     backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
 };
 
 /// Tables that grow with the number of files.
-const LARGE: [&str; 7] = [
+const LARGE: [&str; 8] = [
     "files",
     "file_terms",
     "blob_gc",
@@ -26,6 +26,7 @@ const LARGE: [&str; 7] = [
     "idempotency",
     "purge_receipts",
     "removed_blobs",
+    "events",
 ];
 
 /// Every listing statement.
@@ -209,6 +210,14 @@ async fn no_query_scans() {
         signing::REVOKE,
         signing::IS_USED,
         signing::FORGET_USED,
+        events::NEWEST,
+        events::FORWARD,
+        events::BACKWARD,
+        events::FORWARD_OF,
+        events::BACKWARD_OF,
+        events::FIRST,
+        events::FORGET,
+        events::BLANK,
         erasures::HASTEN_FILES,
         erasures::HASTEN_CLAIMED,
         erasures::HASTEN_DROPPED,
@@ -257,6 +266,12 @@ async fn listings_and_claims_come_in_the_order_of_their_index() {
         holdings::ELSEWHERE,
         intents::WITHDRAW_OLD,
         idempotency::FORGET,
+        events::NEWEST,
+        events::FORWARD,
+        events::BACKWARD,
+        events::FORWARD_OF,
+        events::BACKWARD_OF,
+        events::FIRST,
     ];
 
     let pages = TABLES.iter().map(|table| copying::query(table, table.key));

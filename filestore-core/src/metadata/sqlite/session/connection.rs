@@ -70,6 +70,10 @@ fn connect_writer(
     connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
     reread::checkpoint(&connection)?;
     schema::migrate(&mut connection, version, store_id)?;
+    #[cfg(feature = "sabotage")]
+    if crate::tasks::sabotage::takes(crate::tasks::sabotage::Part::Events) {
+        connection.execute_batch("DROP TRIGGER IF EXISTS events_update")?;
+    }
     Ok(connection)
 }
 

@@ -52,7 +52,8 @@ const COUNTS: [&str; 7] = [
     "SELECT count(*) FROM bindings WHERE CAST(organization_id AS TEXT) = ?1",
     "SELECT count(*) FROM idempotency WHERE organization_id = ?1",
     "SELECT count(*) FROM resumable_uploads WHERE organization_id = ?1",
-    "SELECT count(*) FROM events WHERE organization_id = ?1 AND kind <> 'organization.erased'",
+    "SELECT count(*) FROM events WHERE organization_id = ?1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = events.file_id)",
 ];
 
 #[async_trait]

@@ -69,12 +69,16 @@ const PUT_DAMAGED: &str =
 pub(in crate::metadata::sqlite) const FIRST: &str =
     "SELECT position, at FROM events ORDER BY position LIMIT ?1";
 
-pub(in crate::metadata::sqlite) const FORGET: &str = "DELETE FROM events WHERE position <= ?1";
+pub(in crate::metadata::sqlite) const FORGET: &str =
+    "DELETE FROM events WHERE position >= ?1 AND position <= ?2";
 
+/// Events of files that are there belong to uploads after the erasure.
 pub(in crate::metadata::sqlite) const BLANK: &str =
     "UPDATE events SET kind = NULL, organization_id = NULL, sub_system = NULL, file_id = NULL,
      version = NULL, details = NULL WHERE position IN
-     (SELECT position FROM events WHERE organization_id = ?1 ORDER BY position LIMIT ?2)";
+     (SELECT position FROM events AS of_gone WHERE organization_id = ?1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = of_gone.file_id)
+     ORDER BY position LIMIT ?2)";
 
 #[async_trait]
 impl EventLog for SqliteMetadata {
@@ -150,13 +154,14 @@ impl EventLog for SqliteMetadata {
             let first = row::collect(sql, FIRST, [row::limit(limit)], |row| {
                 Ok((row::count(row, 0)?, row.get(1)?))
             })?;
-            Ok(bounds.last_to_forget(&first, newest))
+            Ok(bounds.to_forget(&first, newest))
         });
-        let Some(last) = looking.await? else { return Ok(0) };
+        let Some((first, last)) = looking.await? else { return Ok(0) };
 
         self.writer
             .run("forgetting events", move |tx| {
-                Ok(row::execute(tx.sql, FORGET, [row::integer(last)?])? as u64)
+                let range = [row::integer(first)?, row::integer(last)?];
+                Ok(row::execute(tx.sql, FORGET, range)? as u64)
             })
             .await
     }

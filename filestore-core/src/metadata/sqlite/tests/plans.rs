@@ -12,8 +12,8 @@ use crate::metadata::contract::{self, at, lease, organization, put, put_deleted,
 use crate::metadata::prelude::*;
 use crate::metadata::sqlite::session::store_id;
 use crate::metadata::sqlite::tables::{
-    bindings, damage, file_writes, files, holdings, idempotency, keys, listing, organizations,
-    resumables, signing, terms, usage,
+    bindings, damage, events, file_writes, files, holdings, idempotency, keys, listing,
+    organizations, resumables, signing, terms, usage,
 };
 use crate::metadata::sqlite::work::{
     backlog, destinations, dropped, holds, intents, leases, purges, receipts, syncs,
@@ -79,6 +79,12 @@ fn statements() -> impl Iterator<Item = &'static str> {
         holds::RENEW,
         holds::NARROW,
         holds::RELEASE,
+        events::FORWARD,
+        events::BACKWARD,
+        events::FORWARD_OF,
+        events::BACKWARD_OF,
+        events::FORGET,
+        events::BLANK,
         purges::EXPIRE,
         purges::EXPIRE_OF,
         purges::UNCLAIMED,
