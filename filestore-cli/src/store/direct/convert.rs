@@ -2,8 +2,7 @@
 
 use filestore_core::admin::{FsckDepth, FsckMode, FsckOptions, FsckStart};
 use filestore_core::api::{
-    CreateBinding, EventQuery, FsckRunRequest, ListQuery, Metadata, PageQuery, ResumableUpload,
-    ResumableUploadList, UpdateBinding,
+    CreateBinding, EventQuery, FsckRunRequest, ListQuery, Metadata, PageQuery, UpdateBinding,
 };
 use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::events::{After, EventFilter, EventKind};
