@@ -305,9 +305,9 @@ impl Webhooks for PostgresMetadata {
         let args = (id.to_string(), after, state.map(FailureState::as_str), row::limit(limit));
         self.engine
             .read("listing failed deliveries", &args, |sql, (id, after, state, limit)| {
-                Box::pin(async move {
-                    sql.collect(FAILURES, &[id, after, state, limit], failure).await
-                })
+                Box::pin(
+                    async move { sql.collect(FAILURES, &[id, after, state, limit], failure).await },
+                )
             })
             .await
     }
