@@ -33,6 +33,7 @@ const REFERENCE: &str = concat!(
     include_str!("../docs/reference/http/signed-urls.md"),
     include_str!("../docs/reference/http/uploads.md"),
     include_str!("../docs/reference/http/variants.md"),
+    include_str!("../docs/reference/http/webhooks.md"),
 );
 
 /// Codes of failures that never reach the core.

@@ -100,9 +100,7 @@ async fn redeliver(args: RedeliverArgs, target: &dyn Target, out: Output) -> Res
         _ => RedeliverWebhook::failed(),
     };
     let reply = target.redeliver(id, &what).await.map_err(|e| doing(e, "send again to", id))?;
-    out.report(&reply, |reply| {
-        format!("{} will be sent again", counted(reply.queued, "event", "events"))
-    })?;
+    out.report(&reply, |reply| format!("{} will be sent again", counted(reply.queued, "event")))?;
     Ok(Exit::Done)
 }
 
@@ -226,7 +224,7 @@ fn table(webhooks: &[WebhookReply]) -> String {
             plain(&webhook.name),
         ]);
     }
-    table.to_string()
+    table.render()
 }
 
 fn failure_table(failures: &[WebhookFailure]) -> Table {

@@ -474,7 +474,10 @@ async fn a_disabled_webhook_goes_on_where_it_stood() {
     assert_eq!(endpoint.received().len(), 2);
     bench.store.webhooks().enable(webhook.id, None).await.unwrap();
     bench.start();
-    let received = endpoint.until_count(5).await;
+    // It was told, too, that it was disabled and enabled.
+    let received = endpoint.until_count(7).await;
     bench.stop().await;
-    assert_eq!(without_repeats(&received).len(), 5);
+    assert_eq!(without_repeats(&received).len(), 7);
+    let uploads = told(&received).into_iter().filter(|(kind, _)| kind == "file.uploaded");
+    assert_eq!(uploads.count(), 5);
 }
