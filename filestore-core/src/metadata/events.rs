@@ -133,16 +133,18 @@ pub struct LogBounds {
 
 impl LogBounds {
     /// Returns the first and the last position to forget, if any, of the oldest events of a log: position and time
-    /// of each, in their order. The newest event stays. An event that stays protects all events behind it, so that
-    /// what is kept has no holes.
+    /// of each, in their order. An event that stays protects all events behind it, so that what is kept has no holes.
+    ///
+    /// The newest event stays, and so does the last event outside the bounds: a reader that has read all but the
+    /// events within the bounds goes on behind it.
     pub(super) fn to_forget(self, oldest: &[(u64, i64)], newest: u64) -> Option<(u64, u64)> {
         let before = self.before.as_millis();
         let is_over = |position: u64| newest - position >= self.most;
-        let forgotten = oldest
+        let outside = oldest
             .iter()
             .take_while(|&&(position, at)| position < newest && (at < before || is_over(position)));
-        let (last, _) = forgotten.last()?;
-        Some((oldest.first()?.0, *last))
+        let last = outside.count().checked_sub(2)?;
+        Some((oldest.first()?.0, oldest.get(last)?.0))
     }
 }
 
@@ -328,16 +330,25 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_is_the_beginning_and_never_the_newest() {
-        let log = [(1, 10), (2, 20), (3, 15), (4, 40)];
+        let log = [(1, 10), (2, 12), (3, 20), (4, 15), (5, 40)];
         let bounds = |before, most| LogBounds { before: Timestamp::from_millis(before), most };
 
-        assert_eq!(bounds(0, 10).to_forget(&log, 4), None);
-        assert_eq!(bounds(11, 10).to_forget(&log, 4), Some((1, 1)));
-        assert_eq!(bounds(16, 10).to_forget(&log, 4), Some((1, 1)), "2 protects 3");
-        assert_eq!(bounds(21, 10).to_forget(&log, 4), Some((1, 3)));
-        assert_eq!(bounds(0, 3).to_forget(&log, 4), Some((1, 1)));
-        assert_eq!(bounds(99, 10).to_forget(&log, 4), Some((1, 3)));
-        assert_eq!(bounds(99, 0).to_forget(&log, 4), Some((1, 3)));
+        assert_eq!(bounds(0, 10).to_forget(&log, 5), None);
+        assert_eq!(bounds(13, 10).to_forget(&log, 5), Some((1, 1)));
+        assert_eq!(bounds(16, 10).to_forget(&log, 5), Some((1, 1)), "3 protects 4");
+        assert_eq!(bounds(21, 10).to_forget(&log, 5), Some((1, 3)));
+        assert_eq!(bounds(0, 3).to_forget(&log, 5), Some((1, 1)));
+        assert_eq!(bounds(99, 10).to_forget(&log, 5), Some((1, 3)));
+        assert_eq!(bounds(99, 0).to_forget(&log, 5), Some((1, 3)));
         assert_eq!(bounds(99, 0).to_forget(&log, 9), Some((1, 4)));
+        assert_eq!(bounds(99, 0).to_forget(&[], 9), None);
+    }
+
+    #[test]
+    fn the_place_of_a_reader_that_missed_nothing_stays() {
+        let bounds = LogBounds { before: Timestamp::from_millis(50), most: 1 };
+        assert_eq!(bounds.to_forget(&[(1, 10)], 1), None);
+        assert_eq!(bounds.to_forget(&[(1, 10), (2, 60)], 2), None, "readers go on behind 1");
+        assert_eq!(bounds.to_forget(&[(1, 10), (2, 20), (3, 60)], 3), Some((1, 1)));
     }
 }

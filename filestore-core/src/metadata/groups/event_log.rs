@@ -31,7 +31,8 @@ pub trait EventLog: Send + Sync + 'static {
     /// Writes events that no other change writes.
     async fn note_events(&self, events: Vec<NewEvent>) -> Result<()>;
 
-    /// Removes at most `limit` of the oldest events outside the bounds. Returns their number.
+    /// Removes at most `limit` of the oldest events outside the bounds, except the last of them. Returns their
+    /// number.
     async fn forget_events(&self, bounds: LogBounds, limit: usize) -> Result<u64>;
 
     /// Removes everything from at most `limit` events of an organization, except position and time. Spares events

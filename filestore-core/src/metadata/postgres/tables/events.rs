@@ -155,7 +155,8 @@ impl EventLog for PostgresMetadata {
             self.engine.read("looking for old events", &wanted, |sql, &(bounds, limit)| {
                 Box::pin(async move {
                     let Some((newest, _)) = newest(sql, i64::MAX).await? else { return Ok(None) };
-                    let rows = sql.rows(FIRST, &[&row::limit(limit)]).await?;
+                    // One more, because the last event outside the bounds stays.
+                    let rows = sql.rows(FIRST, &[&row::limit(limit.saturating_add(1))]).await?;
                     let first = rows.iter().map(|row| Ok((row::count(row, 0)?, row.try_get(1)?)));
                     let first = first.collect::<Result<Vec<_>, Fault>>()?;
                     Ok(bounds.to_forget(&first, newest))

@@ -151,7 +151,8 @@ impl EventLog for SqliteMetadata {
         // On a reader, so that looking in vain costs the writer nothing.
         let looking = self.readers.run("looking for old events", move |sql| {
             let Some((newest, _)) = newest(sql)? else { return Ok(None) };
-            let first = row::collect(sql, FIRST, [row::limit(limit)], |row| {
+            // One more, because the last event outside the bounds stays.
+            let first = row::collect(sql, FIRST, [row::limit(limit.saturating_add(1))], |row| {
                 Ok((row::count(row, 0)?, row.get(1)?))
             })?;
             Ok(bounds.to_forget(&first, newest))
