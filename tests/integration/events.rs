@@ -201,6 +201,21 @@ async fn a_store_without_events_says_so_and_later_tells_of_the_gap() {
 }
 
 #[tokio::test]
+async fn a_reader_of_one_organization_learns_of_a_time_without_events() {
+    let server = TestServer::start().await;
+    server.upload("told").org("7").ok().await;
+    let query = "organization_id=7&types=file.*";
+    let (_, end) = read(&server, query).await;
+    let server = server.restart_with(|config| config.store.events.enabled = false).await;
+    server.upload("untold").org("7").ok().await;
+    let server = server.restart_with(|config| config.store.events.enabled = true).await;
+
+    page(&server, &format!("{query}&after={end}")).await.problem(410, "events_gone");
+    let (events, _) = read(&server, query).await;
+    assert_eq!(types(&events), ["log.gap"]);
+}
+
+#[tokio::test]
 async fn a_page_without_events_waits_for_the_first() {
     let server = TestServer::start().await;
     server.upload("before").ok().await;

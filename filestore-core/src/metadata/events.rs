@@ -51,15 +51,26 @@ pub struct EventBody {
 /// The part of the log that a reader asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRange {
-    /// The event at the edge of the range, which is not part of it. 0 for the start of the log, `None` for its
-    /// end.
+    /// The event at the edge of the range, which is not part of it. `None` for the end of the log. 0 for its start:
+    /// forward, that is the newest event `log.gap`, or else the oldest event.
     pub from: Option<u64>,
     /// The order of the events.
     pub order: LogOrder,
-    /// The organizations. `None` for all events, those of the store included.
+    /// The organizations. The newest event `log.gap` is in the range of all of them. `None` for all events, those of
+    /// the store included.
     pub organizations: Option<Vec<OrganizationId>>,
     /// The maximum number of rows.
     pub limit: usize,
+}
+
+impl LogRange {
+    /// Returns true if an event at `position` is in the range behind `edge`.
+    pub(super) fn reaches(&self, edge: i64, position: i64) -> bool {
+        match self.order {
+            LogOrder::Forward => position > edge,
+            LogOrder::Backward => position < edge,
+        }
+    }
 }
 
 /// The order in which a reader gets events.
@@ -76,6 +87,8 @@ pub enum LogOrder {
 pub struct LogPart {
     /// True if the log is switched on.
     pub is_on: bool,
+    /// The key of the ids. `None` until a store opens the log.
+    pub key: Option<[u8; 32]>,
     /// The time of the event at the edge of the range, if the log still has the event.
     pub edge_at: Option<Timestamp>,
     /// The position of the oldest event that is kept.
@@ -119,6 +132,43 @@ impl LogSwitch {
             Self::Off => false,
             Self::Unchanged => is_on || off_since.is_none(),
         }
+    }
+}
+
+/// The switch, the time since which the log is off, and the key.
+pub(super) type LogRow = (bool, Option<i64>, Option<[u8; 32]>);
+
+/// The change of a log by a wish.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Switched {
+    pub(super) is_on: bool,
+    pub(super) off_since: Option<i64>,
+    pub(super) key: [u8; 32],
+    /// The time since which there was no event, if a gap ends.
+    pub(super) gap: Option<Timestamp>,
+}
+
+impl Switched {
+    /// Applies a wish. A log that was off gets another key when it is switched on: readers that know earlier events
+    /// must learn that they missed some.
+    pub(super) fn of(log: LogRow, switch: LogSwitch, fresh_key: [u8; 32], now: Timestamp) -> Self {
+        let (was_on, off_since, key) = log;
+        let is_on = switch.applied_to(was_on, off_since);
+        let gap = off_since.filter(|_| is_on && !was_on).map(Timestamp::from_millis);
+        let since = if was_on { now.as_millis() } else { off_since.unwrap_or(now.as_millis()) };
+        Self {
+            is_on,
+            off_since: (!is_on).then_some(since),
+            key: key.filter(|_| gap.is_none()).unwrap_or(fresh_key),
+            gap,
+        }
+    }
+
+    /// Returns the event of the gap, if there is one.
+    pub(super) fn gap_event(&self, now: Timestamp) -> Option<NewEvent> {
+        let off_since = Some(self.gap?);
+        let details = EventDetails { off_since, ..EventDetails::default() };
+        Some(NewEvent::new(EventKind::LogGap, now, details))
     }
 }
 

@@ -189,8 +189,8 @@ pub(crate) struct Inner {
     pub(crate) webhooks: webhooks::WebhookState,
     /// The opener's rights to run background work.
     pub(crate) opener: OpenerRights,
-    /// The names of events.
-    pub(crate) naming: EventNaming,
+    /// The names of events, by the key of the last read.
+    naming: RwLock<EventNaming>,
     /// The start of the last complete flush, if uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 /// The part of the log that a caller sees, at one moment.
 ///
 /// Readers of an organization see what happens to its files. Keys, bindings, runs and erasures concern the whole
-/// service, so only its administrators see them.
+/// service, so only its administrators see them. Everybody sees gaps of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogSight {
     organizations: Sight,
@@ -31,7 +31,8 @@ impl LogSight {
         if self.is_of_service {
             return Ok(filter);
         }
-        if let Some(kind) = filter.kinds.iter().find(|kind| !kind.is_of_file()) {
+        let is_of_service = |kind: &EventKind| !kind.is_of_file() && !kind.is_for_all();
+        if let Some(kind) = filter.kinds.iter().find(|kind| is_of_service(kind)) {
             let message =
                 format!("this type needs a key with the scope admin for all organizations: {kind}");
             let error = Error::new(ErrorKind::Forbidden, message).with_field("types");
@@ -65,7 +66,7 @@ impl LogSight {
         match (scope, &event.organization_id) {
             (Scope::All, _) => true,
             (_, Some(organization)) => event.kind.is_of_file() && scope.covers(organization),
-            (_, None) => false,
+            (_, None) => event.kind.is_for_all(),
         }
     }
 }
@@ -101,7 +102,9 @@ mod tests {
             let sight = reader(scope, false);
             let all = sight.narrow(EventFilter::new()).unwrap();
             assert_eq!(all, filter("file.*"));
-            assert_eq!(sight.narrow(filter("file.ready")).unwrap(), filter("file.ready"));
+            for types in ["file.ready", "file.ready,log.gap"] {
+                assert_eq!(sight.narrow(filter(types)).unwrap(), filter(types));
+            }
 
             let error = sight.narrow(filter("file.ready,key.created")).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Forbidden);

@@ -57,7 +57,7 @@ open_word! {
         BackupEnded = "backup.ended",
         /// A migration of an organization ended. `data` has `to`, `files`, `ok` (no file is left).
         MigrationEnded = "migration.ended",
-        /// Events were switched off for a time. `data` has `off_since`.
+        /// Changes before this event can lack their events. `data` has `off_since`.
         LogGap = "log.gap",
     }
 }

@@ -80,7 +80,8 @@ kinds! {
     BackupEnded = "backup.ended",
     /// A migration of an organization ended. Details: `to`, `files`, `ok` (no file is left).
     MigrationEnded = "migration.ended",
-    /// Events were switched off for a time. Details: `off_since`.
+    /// Events were switched off for a time, or the database was restored or copied: changes before this event can
+    /// lack their events. Details: `off_since`.
     LogGap = "log.gap",
 }
 
@@ -88,6 +89,11 @@ impl EventKind {
     /// Returns true if the readers of an organization see the event. An administrator of the service sees all.
     pub fn is_of_file(self) -> bool {
         self.as_str().starts_with("file.")
+    }
+
+    /// Returns true if every reader sees the event, whatever its scope and filter, because it tells of missing events.
+    pub fn is_for_all(self) -> bool {
+        matches!(self, Self::LogGap)
     }
 }
 

@@ -107,7 +107,7 @@ impl NewEvent {
 /// The place in the log from which a reader goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum After {
-    /// Before the oldest event that is kept.
+    /// Before the oldest event that is kept. If events were switched off for a time, before the event that tells so.
     #[default]
     Start,
     /// Behind the newest event: only what comes from now on.
@@ -116,7 +116,7 @@ pub enum After {
     Event(EventId),
 }
 
-/// The events that a reader wants.
+/// The events that a reader wants. [`EventKind::LogGap`] passes every filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventFilter {
@@ -148,6 +148,9 @@ impl EventFilter {
 
     /// Returns true if the filter lets this event pass.
     pub fn passes(&self, event: &Event) -> bool {
+        if event.kind.is_for_all() {
+            return true;
+        }
         let kind = self.kinds.is_empty() || self.kinds.contains(&event.kind);
         let wanted = self.organization.as_ref();
         kind && wanted.is_none_or(|wanted| event.organization_id.as_ref() == Some(wanted))

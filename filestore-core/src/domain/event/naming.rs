@@ -5,7 +5,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use super::EventId;
 use crate::domain::time::clock::Timestamp;
 
-/// The key of the ids of one log. A new log has a new key, so that no id of another log fits.
+/// The key of the ids of one log. A new log has a new key, so that no id of another log fits. A log that was off for a
+/// time counts as a new one.
 ///
 /// An id is a mark and a hidden position. The mark is a MAC of position and time, so nobody can make up an id,
 /// and an id fits one event only. The position is hidden with a MAC of the mark, so that ids do not tell how many
@@ -19,6 +20,11 @@ impl EventNaming {
     /// Names events with `key`.
     pub fn new(key: [u8; 32]) -> Self {
         Self { key }
+    }
+
+    /// Returns true if the ids have this key.
+    pub fn is_of(&self, key: [u8; 32]) -> bool {
+        self.key == key
     }
 
     /// Returns the id of the event at a position.

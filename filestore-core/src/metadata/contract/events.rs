@@ -483,14 +483,52 @@ pub(crate) async fn a_log_that_was_off_tells_its_gap(metadata: &dyn Metadata) {
     assert!(!read(metadata, &range(0, 9)).await.is_on);
     assert_eq!(kinds(&all(metadata).await), ["file.uploaded"]);
 
-    for _ in 0..2 {
-        metadata.open_events(LogSwitch::On, [8; 32], at(4)).await.unwrap();
-    }
+    let key = metadata.open_events(LogSwitch::On, [8; 32], at(4)).await.unwrap();
+    assert_eq!(key, [8; 32], "no former id is valid");
+    assert_eq!(metadata.open_events(LogSwitch::On, [9; 32], at(5)).await.unwrap(), key);
+    put(metadata, ready("acme")).await;
+    let part = read(metadata, &range(0, 9)).await;
+    let told = part.rows;
+    assert_eq!((kinds(&told), part.key), (vec!["log.gap", "file.uploaded"], Some(key)));
+    assert_eq!(told[0].at, at(4));
+    assert_eq!(told[0].body.as_ref().unwrap().details.off_since, Some(at(2)));
+
+    let back = LogRange { from: None, order: LogOrder::Backward, ..range(0, 9) };
+    let newest_first = read(metadata, &back).await.rows;
+    assert_eq!(kinds(&newest_first), ["file.uploaded", "log.gap", "file.uploaded"]);
+    let before = LogRange { from: Some(newest_first[2].position), ..range(0, 9) };
+    assert_eq!(read(metadata, &before).await.rows, told);
+}
+
+pub(crate) async fn every_organization_sees_the_gap_of_the_log(metadata: &dyn Metadata) {
+    switch_on(metadata).await;
+    put(metadata, ready("acme")).await;
+    metadata.open_events(LogSwitch::Off, KEY, at(2)).await.unwrap();
+    metadata.open_events(LogSwitch::On, [8; 32], at(4)).await.unwrap();
     put(metadata, ready("acme")).await;
     let told = all(metadata).await;
-    assert_eq!(kinds(&told), ["file.uploaded", "log.gap", "file.uploaded"]);
-    assert_eq!(told[1].at, at(4));
-    assert_eq!(told[1].body.as_ref().unwrap().details.off_since, Some(at(2)));
+    assert_eq!(kinds(&told), ["log.gap", "file.uploaded"]);
+
+    let of = |name: &str| Some(vec![organization(name)]);
+    let start = LogRange { organizations: of("acme"), ..range(0, 9) };
+    assert_eq!(read(metadata, &start).await.rows, told);
+    let start = LogRange { organizations: of("other"), ..range(0, 9) };
+    assert_eq!(read(metadata, &start).await.rows, told[..1]);
+    let back = LogRange { from: None, order: LogOrder::Backward, ..start.clone() };
+    assert_eq!(read(metadata, &back).await.rows, told[..1]);
+    let behind = LogRange { from: Some(told[0].position), ..start };
+    assert_eq!(read(metadata, &behind).await.rows, []);
+    let before = LogRange { from: Some(told[0].position), ..back };
+    assert_eq!(read(metadata, &before).await.rows, []);
+}
+
+pub(crate) async fn a_position_that_no_log_has_is_unknown(metadata: &dyn Metadata) {
+    switch_on(metadata).await;
+    put(metadata, ready("acme")).await;
+    for position in [99, u64::MAX / 2, u64::MAX] {
+        let part = read(metadata, &range(position, 9)).await;
+        assert_eq!((part.edge_at, part.rows.len()), (None, 0), "{position}");
+    }
 }
 
 pub(crate) async fn a_waiting_reader_hears_of_the_next_event(metadata: &dyn Metadata) {

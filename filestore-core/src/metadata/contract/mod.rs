@@ -269,6 +269,8 @@ macro_rules! contract_tests {
                 parts_of_the_log_are_read_both_ways,
                 old_events_are_forgotten_except_the_newest,
                 a_log_that_was_off_tells_its_gap,
+                every_organization_sees_the_gap_of_the_log,
+                a_position_that_no_log_has_is_unknown,
                 a_waiting_reader_hears_of_the_next_event,
                 a_reader_beside_many_writers_misses_nothing,
             }

@@ -11,8 +11,8 @@ use crate::metadata::events::{LogBounds, LogPart, LogRange, LogSwitch};
 /// The log of events. Changes of files write their events themselves, in the same transaction.
 #[async_trait]
 pub trait EventLog: Send + Sync + 'static {
-    /// Opens the log: switches it, and returns the key of its ids. A log without a key gets `fresh_key`. A log
-    /// that was off and is switched on tells its readers about the gap.
+    /// Opens the log: switches it, and returns the key of its ids. A log without a key gets `fresh_key`. So does a
+    /// log that was off and is switched on, and it begins again with the event `log.gap`.
     async fn open_events(
         &self,
         switch: LogSwitch,

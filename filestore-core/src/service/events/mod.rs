@@ -4,6 +4,9 @@
 //! The engine shows an event only when all earlier events are settled, so a reader goes on behind the last event
 //! that it looked at. Every read asks whether the log still has that event. If not, the reader fails with
 //! `EventsGone`, because it could have missed events.
+//!
+//! A log that was off for a time, at any server, has another key since. Every read compares the key, so earlier cursors
+//! fail. The log then begins with an event `log.gap`, which every reader sees.
 
 mod reading;
 #[cfg(test)]
@@ -20,7 +23,7 @@ use super::{FileStore, Inner};
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, Result};
 use crate::domain::event::{
-    After, Event, EventDetails, EventFilter, EventKind, EventPage, NewEvent,
+    After, Event, EventDetails, EventFilter, EventKind, EventNaming, EventPage, NewEvent,
 };
 use crate::domain::id::OrganizationId;
 use crate::domain::report::load::EventLogLoad;
@@ -31,7 +34,8 @@ const MOST: usize = 1000;
 
 /// The log of events, for the organizations in a scope. Made by [`FileStore::events`].
 ///
-/// Readers of an organization see the events of its files. Only [`Scope::All`] sees the other kinds.
+/// Readers of an organization see the events of its files. Only [`Scope::All`] sees the other kinds. Exception:
+/// [`EventKind::LogGap`] is for every reader.
 ///
 /// All calls fail with `EventsOff` if events are switched off, with `Forbidden` for an organization outside the
 /// scope, and with `EventsGone` if the log no longer has the event to go on from. Then read the records again, and
@@ -160,7 +164,7 @@ impl<'a> Events<'a> {
     /// Returns the position of an event in the log, for programs that join pages with other events. Show it to
     /// nobody, because it counts the events of all organizations.
     pub fn position(self, event: &Event) -> u64 {
-        self.store.inner.naming.position(&event.id)
+        self.store.inner.naming().position(&event.id)
     }
 
     async fn part(
@@ -212,6 +216,11 @@ impl Follower {
 }
 
 impl Inner {
+    /// Returns the names of events, by the key of the last read.
+    fn naming(&self) -> EventNaming {
+        self.naming.read().clone()
+    }
+
     /// Returns what the log keeps. Reads one row.
     pub(crate) async fn event_log(&self) -> Result<EventLogLoad> {
         let (from, order) = (Some(0), LogOrder::Forward);

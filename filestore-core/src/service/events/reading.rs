@@ -30,6 +30,7 @@ pub(super) async fn part(
     let organizations = organizations(scope, filter)?;
     let mut reading = Reading {
         inner,
+        naming: inner.naming(),
         scope,
         filter,
         order,
@@ -40,6 +41,9 @@ pub(super) async fn part(
     loop {
         let range = reading.range(organizations.clone(), limit);
         let log = inner.metadata.read_events(&range).await?;
+        if reading.has_another_key(&log) {
+            continue;
+        }
         reading.check(&log)?;
 
         let is_end = log.rows.len() < range.limit;
@@ -71,6 +75,7 @@ fn organizations(scope: &Scope, filter: &EventFilter) -> Result<Option<Vec<Organ
 /// A page that is being read.
 struct Reading<'a> {
     inner: &'a Inner,
+    naming: EventNaming,
     scope: &'a Scope,
     filter: &'a EventFilter,
     order: LogOrder,
@@ -81,20 +86,25 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn naming(&self) -> &EventNaming {
-        &self.inner.naming
-    }
-
     fn range(&self, organizations: Option<Vec<OrganizationId>>, limit: usize) -> LogRange {
         let from = match &self.next {
             After::Start => Some(0),
             After::End => None,
-            After::Event(id) => Some(self.naming().position(id)),
+            After::Event(id) => Some(self.naming.position(id)),
         };
         let passes_all = self.filter.kinds.is_empty() && *self.scope == Scope::All;
         // One more than wanted, to know whether there is more.
         let rows = if passes_all { limit + 1 - self.events.len() } else { CHUNK };
         LogRange { from, order: self.order, organizations, limit: rows.min(self.left_to_look_at) }
+    }
+
+    /// Returns true if the log has another key than this page, and takes it over. Then the part must be read again,
+    /// and cursors by the former key are gone.
+    fn has_another_key(&mut self, log: &LogPart) -> bool {
+        let Some(key) = log.key.filter(|key| !self.naming.is_of(*key)) else { return false };
+        self.naming = EventNaming::new(key);
+        *self.inner.naming.write() = self.naming.clone();
+        true
     }
 
     /// Checks that the log is on and still has the event to go on from.
@@ -104,8 +114,8 @@ impl Reading<'_> {
             return Err(Error::new(ErrorKind::EventsOff, message));
         }
         let After::Event(id) = &self.next else { return Ok(()) };
-        let position = self.naming().position(id);
-        let is_there = log.edge_at.is_some_and(|at| self.naming().id(position, at) == *id);
+        let position = self.naming.position(id);
+        let is_there = log.edge_at.is_some_and(|at| self.naming.id(position, at) == *id);
         if is_there { Ok(()) } else { Err(gone(id)) }
     }
 
@@ -115,7 +125,7 @@ impl Reading<'_> {
             if self.events.len() == limit {
                 return true;
             }
-            let id = self.naming().id(row.position, row.at);
+            let id = self.naming.id(row.position, row.at);
             self.next = After::Event(id);
             self.left_to_look_at -= 1;
             self.events.extend(self.shown(id, row));
@@ -126,7 +136,8 @@ impl Reading<'_> {
     /// Returns the event if the reader wants and may see it.
     fn shown(&self, id: EventId, row: &LoggedEvent) -> Option<Event> {
         let body = row.body.as_ref()?;
-        if *self.scope != Scope::All && !body.kind.is_of_file() {
+        let is_of_service = !body.kind.is_of_file() && !body.kind.is_for_all();
+        if *self.scope != Scope::All && is_of_service {
             return None;
         }
         let event = Event {
@@ -145,7 +156,7 @@ impl Reading<'_> {
     /// Returns the position up to which the page has looked. At the end of the log, that is all there is to see.
     fn looked_at(&self, has_more: bool, settled: u64) -> u64 {
         match &self.next {
-            After::Event(id) if has_more => self.naming().position(id),
+            After::Event(id) if has_more => self.naming.position(id),
             _ => settled,
         }
     }
@@ -166,13 +177,13 @@ impl Reading<'_> {
             After::Start | After::End => false,
             After::Event(_) if *self.scope == Scope::All => false,
             After::Event(id) => {
-                let position = self.naming().position(id);
+                let position = self.naming.position(id);
                 let oldest = log.oldest.unwrap_or(position);
                 newest.saturating_sub(position) <= position.saturating_sub(oldest)
             }
         };
         if !is_near {
-            self.next = After::Event(self.naming().id(newest, at));
+            self.next = After::Event(self.naming.id(newest, at));
         }
     }
 }

@@ -186,8 +186,11 @@ async fn a_cursor_that_the_log_does_not_know_is_gone() {
         }
     };
     assert_eq!(gone(log.events[0].id).await.unwrap().events.len(), 2);
-    let forged = EventId::from_bytes([9; 16]);
-    assert_eq!(gone(forged).await.unwrap_err(), ErrorKind::EventsGone);
+    // Half of them name a position that no database can store.
+    for byte in 0..16 {
+        let forged = EventId::from_bytes([byte; 16]);
+        assert_eq!(gone(forged).await.unwrap_err(), ErrorKind::EventsGone);
+    }
 
     let mut stream =
         pin!(store.events(&Scope::All).follow(EventFilter::new(), After::Event(log.events[0].id)));
@@ -224,7 +227,34 @@ async fn a_log_that_is_off_refuses_and_tells_its_gap_later() {
 
     let store = opened(dir.path(), true).await;
     upload(&store, "a").await;
-    let page = page(&store, &Scope::All, cursor, 9).await;
-    assert_eq!(kinds(&page), ["log.gap", "file.uploaded"]);
-    assert!(page.events[0].details.off_since.is_some());
+    let scopes = [Scope::All, of("a"), of("b")];
+    for scope in &scopes {
+        let refused = store.events(scope).page(&EventFilter::new(), cursor, 9).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::EventsGone, "{scope:?}");
+    }
+
+    let ready = EventFilter::new().kinds([EventKind::FileReady]);
+    for scope in &scopes {
+        let page = store.events(scope).page(&ready, After::Start, 9).await.unwrap();
+        assert_eq!(kinds(&page), ["log.gap"], "{scope:?}");
+        assert!(page.events[0].details.off_since.is_some());
+    }
+    let all = page(&store, &Scope::All, After::Start, 9).await;
+    assert_eq!(kinds(&all), ["log.gap", "file.uploaded"]);
+}
+
+/// Another server switched the log off and on again, or the key was not known when the store was opened.
+#[tokio::test]
+async fn a_read_takes_over_the_key_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(dir.path(), true).await;
+    upload(&store, "a").await;
+    let before = page(&store, &Scope::All, After::Start, 9).await;
+
+    *store.inner().naming.write() = EventNaming::new([1; 32]);
+    assert_eq!(page(&store, &Scope::All, before.next, 9).await.events.len(), 0);
+    *store.inner().naming.write() = EventNaming::new([1; 32]);
+    assert_eq!(page(&store, &Scope::All, After::Start, 9).await, before);
+    let position = store.events(&Scope::All).position(&before.events[0]);
+    assert_eq!(position, before.looked_at);
 }

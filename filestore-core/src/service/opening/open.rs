@@ -221,7 +221,7 @@ impl FileStoreBuilder {
                 #[cfg(feature = "webhooks")]
                 webhooks: crate::service::webhooks::WebhookState::default(),
                 opener,
-                naming,
+                naming: RwLock::new(naming),
                 flushed_at: Mutex::default(),
             }),
         };
@@ -251,6 +251,7 @@ async fn open_log(
     match metadata.open_events(switch, fresh_key, now).await {
         Err(error) if error.is_lack_of_room() => {
             tracing::warn!("the disk is full: the log of events stays as it is");
+            // Every read takes over the stored key. A log without a key is off.
             Ok(EventNaming::new(fresh_key))
         }
         key => key.map(EventNaming::new),

@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 
 use crate::domain::error::Result;
-use crate::domain::event::{EventDetails, EventKind, NewEvent};
+use crate::domain::event::NewEvent;
 use crate::domain::id::OrganizationId;
 use crate::domain::report::fsck::Finding;
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::EventLog;
 use crate::metadata::events::{
-    BodyRow, EventBody, LogBounds, LogOrder, LogPart, LogRange, LogSwitch, LoggedEvent,
-    details_text, event_columns, of_finding,
+    BodyRow, EventBody, LogBounds, LogOrder, LogPart, LogRange, LogRow, LogSwitch, LoggedEvent,
+    Switched, details_text, event_columns, of_finding,
 };
 
 use super::row;
@@ -23,13 +23,17 @@ const LOG: &str = "SELECT is_on, off_since, id_key FROM event_log";
 
 const LOG_LOCKED: &str = "SELECT is_on, off_since, id_key FROM event_log FOR UPDATE";
 
-const SWITCH: &str =
-    "UPDATE event_log SET is_on = $1, off_since = $2, id_key = coalesce(id_key, $3)";
+const SWITCH: &str = "UPDATE event_log SET is_on = $1, off_since = $2, id_key = $3";
 
-/// Selects all facts about the log but its rows: behind the rows, so that the edge protects them.
+/// The transaction has drawn the position of the gap.
+const BEGIN_AT_DRAWN: &str = "UPDATE event_log SET gap_position = currval('events_position_seq')";
+
+const GAP: &str = "SELECT gap_position FROM event_log WHERE gap_position <= $1";
+
+/// Selects all facts about the log but its rows: behind the rows, so that edge and key protect them.
 const FACTS: &str =
     "SELECT (SELECT is_on FROM event_log), (SELECT at FROM events WHERE position = $1),
-     (SELECT position FROM events ORDER BY position LIMIT 1)";
+     (SELECT position FROM events ORDER BY position LIMIT 1), (SELECT id_key FROM event_log)";
 
 pub(in crate::metadata::postgres) const NEWEST: &str =
     "SELECT position, at FROM events WHERE position <= $1 ORDER BY position DESC LIMIT 1";
@@ -59,6 +63,8 @@ pub(in crate::metadata::postgres) const BACKWARD_OF: &str = concat!(
     " FROM events WHERE organization_id = $4 AND position < $1 AND position <= $2
      ORDER BY position DESC LIMIT $3"
 );
+
+const AT: &str = concat!("SELECT ", event_columns!(), " FROM events WHERE position = $1");
 
 const PUT: &str =
     "INSERT INTO events (at, kind, organization_id, sub_system, file_id, version, details)
@@ -103,20 +109,16 @@ impl EventLog for PostgresMetadata {
         self.engine
             .write(opening, (switch, fresh_key, now), |sql, (switch, fresh_key, now)| {
                 Box::pin(async move {
-                    let (was_on, off_since, key) = log(sql, LOG_LOCKED).await?;
-                    let is_on = switch.applied_to(was_on, off_since);
-                    let since = (!is_on).then(|| match was_on {
-                        true => now.as_millis(),
-                        false => off_since.unwrap_or(now.as_millis()),
-                    });
-                    sql.execute(SWITCH, &[&is_on, &since, &fresh_key.as_slice()]).await?;
+                    let log = log(sql, LOG_LOCKED).await?;
+                    let switched = Switched::of(log, *switch, *fresh_key, *now);
+                    let Switched { is_on, off_since, key, .. } = switched;
+                    sql.execute(SWITCH, &[&is_on, &off_since, &key.as_slice()]).await?;
 
-                    if let (false, true, Some(since)) = (was_on, is_on, off_since) {
-                        let off_since = Some(Timestamp::from_millis(since));
-                        let details = EventDetails { off_since, ..EventDetails::default() };
-                        put(sql, &NewEvent::new(EventKind::LogGap, *now, details)).await?;
+                    if let Some(gap) = switched.gap_event(*now) {
+                        put(sql, &gap).await?;
+                        sql.execute(BEGIN_AT_DRAWN, &[]).await?;
                     }
-                    Ok(key.unwrap_or(*fresh_key))
+                    Ok(key)
                 })
             })
             .await
@@ -225,8 +227,12 @@ pub(in crate::metadata::postgres) async fn put_damaged(
 
 async fn part(sql: &Sql, range: &LogRange, settled: i64) -> Result<LogPart, Fault> {
     let newest = newest(sql, settled).await?;
+    let gap = sql.first(GAP, &[&settled]).await?;
+    let gap: Option<i64> = gap.map(|row| row.try_get(0)).transpose()?;
     let edge = match (range.from, range.order) {
-        (Some(position), _) => row::integer(position)?,
+        (Some(0), LogOrder::Forward) => gap.map_or(0, |gap| gap - 1),
+        // A cursor of another log can name any position.
+        (Some(position), _) => i64::try_from(position).unwrap_or(i64::MAX),
         (None, LogOrder::Forward) => row::integer(newest.map_or(0, |(position, _)| position))?,
         (None, LogOrder::Backward) => i64::MAX,
     };
@@ -244,16 +250,20 @@ async fn part(sql: &Sql, range: &LogRange, settled: i64) -> Result<LogPart, Faul
                 let found = rows(sql, query, &[&edge, &settled, &limit, &one.as_str()]).await?;
                 part.rows.extend(found);
             }
+            if let Some(gap) = gap.filter(|gap| range.reaches(edge, *gap)) {
+                part.rows.extend(rows(sql, AT, &[&gap]).await?);
+            }
             part.merge(range);
         }
     }
 
     // Behind the rows: if the edge is still there, so were the rows behind it when they were read, as the oldest
-    // events are forgotten first.
+    // events are forgotten first. If the key is still the same, no gap was passed over.
     if let Some(facts) = sql.first(FACTS, &[&edge]).await? {
         part.is_on = facts.try_get::<_, Option<bool>>(0)?.unwrap_or(false);
         part.edge_at = facts.try_get::<_, Option<i64>>(1)?.map(Timestamp::from_millis);
         part.oldest = facts.try_get::<_, Option<i64>>(2)?.map(i64::unsigned_abs);
+        part.key = id_key(&facts, 3)?;
     }
     Ok(part)
 }
@@ -268,15 +278,18 @@ async fn newest(sql: &Sql, up_to: i64) -> Result<Option<(u64, Timestamp)>, Fault
     row.map(|row| Ok((row::count(&row, 0)?, Timestamp::from_millis(row.try_get(1)?)))).transpose()
 }
 
-/// The switch, the time since which it is off, and the key.
-type LogRow = (bool, Option<i64>, Option<[u8; 32]>);
-
 async fn log(sql: &Sql, query: &str) -> Result<LogRow, Fault> {
-    let damaged = |source: Source| Fault::Row { what: "the log of events".into(), source };
-    let row = sql.first(query, &[]).await?.ok_or_else(|| damaged("it has no row".into()))?;
-    let key: Option<&[u8]> = row.try_get(2)?;
-    let key = key.map(<[u8; 32]>::try_from).transpose().map_err(|error| damaged(error.into()))?;
-    Ok((row.try_get(0)?, row.try_get(1)?, key))
+    let row = sql.first(query, &[]).await?.ok_or_else(|| damaged_log("it has no row".into()))?;
+    Ok((row.try_get(0)?, row.try_get(1)?, id_key(&row, 2)?))
+}
+
+fn id_key(row: &Row, column: usize) -> Result<Option<[u8; 32]>, Fault> {
+    let key: Option<&[u8]> = row.try_get(column)?;
+    key.map(<[u8; 32]>::try_from).transpose().map_err(|error| damaged_log(error.into()))
+}
+
+fn damaged_log(source: Source) -> Fault {
+    Fault::Row { what: "the log of events".into(), source }
 }
 
 /// Reads an event. A damaged one keeps its place.

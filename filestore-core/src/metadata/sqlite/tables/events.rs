@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 
 use crate::domain::error::Result;
-use crate::domain::event::{EventDetails, EventKind, NewEvent};
+use crate::domain::event::NewEvent;
 use crate::domain::id::OrganizationId;
 use crate::domain::report::fsck::Finding;
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::EventLog;
 use crate::metadata::events::{
-    BodyRow, EventBody, LogBounds, LogOrder, LogPart, LogRange, LogSwitch, LoggedEvent,
-    details_text, event_columns, of_finding,
+    BodyRow, EventBody, LogBounds, LogOrder, LogPart, LogRange, LogRow, LogSwitch, LoggedEvent,
+    Switched, details_text, event_columns, of_finding,
 };
 
 use super::damage;
@@ -21,10 +21,12 @@ use crate::metadata::sqlite::session::fault::{Fault, Source};
 
 const LOG: &str = "SELECT is_on, off_since, id_key FROM event_log";
 
-const SWITCH: &str =
-    "UPDATE event_log SET is_on = ?1, off_since = ?2, id_key = coalesce(id_key, ?3)";
+const SWITCH: &str = "UPDATE event_log SET is_on = ?1, off_since = ?2, id_key = ?3";
 
-const IS_ON: &str = "SELECT is_on FROM event_log";
+const BEGIN_AT_NEWEST: &str =
+    "UPDATE event_log SET gap_position = (SELECT max(position) FROM events)";
+
+const STATE: &str = "SELECT is_on, id_key, gap_position FROM event_log";
 
 const TIME_OF: &str = "SELECT at FROM events WHERE position = ?1";
 
@@ -56,6 +58,8 @@ pub(in crate::metadata::sqlite) const BACKWARD_OF: &str = concat!(
     event_columns!(),
     " FROM events WHERE organization_id = ?3 AND position < ?1 ORDER BY position DESC LIMIT ?2"
 );
+
+const AT: &str = concat!("SELECT ", event_columns!(), " FROM events WHERE position = ?1");
 
 const PUT: &str =
     "INSERT INTO events (at, kind, organization_id, sub_system, file_id, version, details)
@@ -99,21 +103,17 @@ impl EventLog for SqliteMetadata {
 
         self.writer
             .run(opening, move |tx| {
-                let (was_on, off_since, key) = row::first(tx.sql, LOG, [], log_row)?
+                let log = row::first(tx.sql, LOG, [], log_row)?
                     .ok_or_else(|| damaged("the log of events", "it has no row".into()))?;
-                let is_on = switch.applied_to(was_on, off_since);
-                let since = (!is_on).then(|| match was_on {
-                    true => now.as_millis(),
-                    false => off_since.unwrap_or(now.as_millis()),
-                });
-                row::execute(tx.sql, SWITCH, params![is_on, since, fresh_key])?;
+                let switched = Switched::of(log, switch, fresh_key, now);
+                let Switched { is_on, off_since, key, .. } = switched;
+                row::execute(tx.sql, SWITCH, params![is_on, off_since, key])?;
 
-                if let (false, true, Some(since)) = (was_on, is_on, off_since) {
-                    let off_since = Some(Timestamp::from_millis(since));
-                    let details = EventDetails { off_since, ..EventDetails::default() };
-                    put(tx.sql, &NewEvent::new(EventKind::LogGap, now, details))?;
+                if let Some(gap) = switched.gap_event(now) {
+                    put(tx.sql, &gap)?;
+                    row::execute(tx.sql, BEGIN_AT_NEWEST, [])?;
                 }
-                Ok(key.unwrap_or(fresh_key))
+                Ok(key)
             })
             .await
     }
@@ -219,14 +219,18 @@ pub(in crate::metadata::sqlite) fn newest(
 
 fn part(sql: &Connection, range: &LogRange) -> Result<LogPart, Fault> {
     let newest = newest(sql)?;
+    let (is_on, key, gap) = row::first(sql, STATE, [], state_row)?.unwrap_or_default();
     let edge = match (range.from, range.order) {
-        (Some(position), _) => row::integer(position)?,
+        (Some(0), LogOrder::Forward) => gap.map_or(0, |gap| gap - 1),
+        // A cursor of another log can name any position.
+        (Some(position), _) => i64::try_from(position).unwrap_or(i64::MAX),
         (None, LogOrder::Forward) => row::integer(newest.map_or(0, |(position, _)| position))?,
         (None, LogOrder::Backward) => i64::MAX,
     };
 
     let mut part = LogPart {
-        is_on: row::first(sql, IS_ON, [], |row| Ok(row.get(0)?))?.unwrap_or(false),
+        is_on,
+        key,
         edge_at: row::first(sql, TIME_OF, [edge], |row| Ok(Timestamp::from_millis(row.get(0)?)))?,
         oldest: row::first(sql, OLDEST, [], |row| row::count(row, 0))?,
         newest,
@@ -245,16 +249,23 @@ fn part(sql: &Connection, range: &LogRange) -> Result<LogPart, Fault> {
                 let params = params![edge, limit, one.as_str()];
                 part.rows.extend(row::collect(sql, query, params, logged)?);
             }
+            if let Some(gap) = gap.filter(|gap| range.reaches(edge, *gap)) {
+                part.rows.extend(row::first(sql, AT, [gap], logged)?);
+            }
             part.merge(range);
         }
     }
     Ok(part)
 }
 
-/// The switch, the time since which it is off, and the key.
-type LogRow = (bool, Option<i64>, Option<[u8; 32]>);
-
 fn log_row(row: &Row<'_>) -> Result<LogRow, Fault> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+/// The switch, the key, and the position of the newest gap.
+type StateRow = (bool, Option<[u8; 32]>, Option<i64>);
+
+fn state_row(row: &Row<'_>) -> Result<StateRow, Fault> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 

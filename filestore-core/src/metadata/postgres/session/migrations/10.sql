@@ -26,6 +26,8 @@ CREATE TABLE event_log (
     off_since bigint,
     -- The key of the ids. NULL until a store opens the log.
     id_key    bytea,
+    -- The newest event `log.gap`: the log begins there. NULL if there is none.
+    gap_position bigint,
     CONSTRAINT event_log_one CHECK (id = 1),
     CONSTRAINT event_log_key CHECK (length(id_key) = 32)
 );

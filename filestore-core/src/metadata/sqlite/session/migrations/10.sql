@@ -24,7 +24,9 @@ CREATE TABLE event_log (
     -- The time at which the log was switched off. NULL if it was never on.
     off_since INTEGER,
     -- The key of the ids. NULL until a store opens the log.
-    id_key    BLOB CHECK (length(id_key) = 32)
+    id_key    BLOB CHECK (length(id_key) = 32),
+    -- The newest event `log.gap`: the log begins there. NULL if there is none.
+    gap_position INTEGER
 ) STRICT;
 
 INSERT INTO event_log (id, is_on) VALUES (1, 0);
