@@ -3,8 +3,8 @@
 //! # Not copied
 //! Totals, because triggers compute them. Holds, because they end with their process. Commit marks, servers,
 //! and the running work of servers. Resumable uploads, because a copy ends them.
-//! The log of events, because positions mean nothing elsewhere: the new database begins a new log. Webhooks begin at
-//! its start.
+//! The log of events, because positions mean nothing elsewhere: the new database begins a new log with `log.gap`.
+//! Webhooks count the gap, and begin there.
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]

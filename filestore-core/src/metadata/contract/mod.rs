@@ -138,6 +138,7 @@ macro_rules! contract_tests {
                 a_rotated_webhook_keeps_the_former_secret,
                 a_disabled_webhook_has_no_lane_until_it_is_enabled,
                 a_lane_has_one_owner_until_its_lease_ends,
+                a_lane_counts_a_gap_of_the_log_and_begins_there,
                 a_lane_reads_back_what_was_saved,
                 due_failures_come_in_the_order_in_which_they_became_due,
                 a_held_event_follows_the_end_of_the_one_before_it,

@@ -8,8 +8,8 @@ use crate::domain::webhook::{
     WebhookSecret, WebhookSecrets,
 };
 use crate::metadata::{
-    ClaimedLane, FailureRow, LaneSave, LaneSaved, MOST_FAILURES, Requeued, Retried, RetriedFailure,
-    WebhookChange, WebhookMade, WebhookRow,
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, LogSwitch, MOST_FAILURES, Requeued, Retried,
+    RetriedFailure, WebhookChange, WebhookMade, WebhookRow,
 };
 
 fn webhook(number: i64) -> WebhookRow {
@@ -165,6 +165,22 @@ pub(crate) async fn a_disabled_webhook_has_no_lane_until_it_is_enabled(metadata:
     assert_eq!(one(metadata, id).await.place, Some(event(9)));
     metadata.change_webhook(id, WebhookChange::Enable(Some(None)), at(7)).await.unwrap();
     assert_eq!(one(metadata, id).await.place, None);
+}
+
+pub(crate) async fn a_lane_counts_a_gap_of_the_log_and_begins_there(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    let key = [7; 32];
+    metadata.open_events(LogSwitch::On, key, at(1)).await.unwrap();
+    assert!(claim(metadata, id, "owner", 10).await.is_some());
+    let ahead = LaneSave { ahead: vec![event(3)], ..save(id) };
+    saved(metadata, ahead).await;
+    metadata.release_lane(id, "owner").await.unwrap();
+
+    metadata.open_events(LogSwitch::Off, key, at(51)).await.unwrap();
+    assert_eq!(one(metadata, id).await.health.gaps, 0);
+    metadata.open_events(LogSwitch::On, [8; 32], at(52)).await.unwrap();
+    let lane = claim(metadata, id, "owner", 60).await.unwrap();
+    assert_eq!((lane.place, lane.ahead, lane.health.gaps), (None, vec![], 1));
 }
 
 pub(crate) async fn a_lane_has_one_owner_until_its_lease_ends(metadata: &dyn Metadata) {

@@ -76,6 +76,7 @@ mod postgres {
     use crate::domain::config::{Durability, PostgresConfig, StoreConfig};
     use crate::domain::error::{Error, ErrorKind, Result};
     use crate::domain::id::StoreId;
+    use crate::domain::time::clock::Clock;
     use crate::metadata::Upkeep as _;
     use crate::metadata::copying::CopySource;
     use crate::metadata::postgres::{PostgresMetadata, PostgresOptions};
@@ -133,7 +134,7 @@ mod postgres {
 
             let directory = Arc::clone(target);
             blocking(RESTORING, move || directory.retire_database(store)).await?;
-            pair.to.end_copy().await?;
+            pair.to.end_copy(Clock::system().now()).await?;
             pair.to.close().await;
             Ok(())
         }

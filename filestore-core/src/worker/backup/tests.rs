@@ -9,6 +9,7 @@ use crate::domain::access::key::{KeyScope, NewKey};
 use crate::domain::access::scope::Scope;
 use crate::domain::config::{BackupDestination, StoreConfig};
 use crate::domain::error::ErrorKind;
+use crate::domain::event::{After, EventFilter, EventKind};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::status::Location;
 use crate::domain::provider::binding::NewBinding;
@@ -181,6 +182,22 @@ async fn a_restored_store_serves_each_file_byte_for_byte() {
         upload(&restored, "42", "goes on").await;
         restored.close().await;
     }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn the_log_of_a_restored_store_begins_with_a_gap_for_everybody() {
+    let house = House::new().await;
+    upload(&house.store, "42", "told").await;
+    house.back_up().await;
+    let (_, restored) = house.restored("copy", RestoredAs::Copy).await;
+    for scope in [Scope::All, Scope::Organizations(vec!["42".parse().unwrap()])] {
+        let log = restored.events(&scope).page(&EventFilter::new(), After::Start, 9).await.unwrap();
+        let told: Vec<_> = log.events.iter().map(|event| event.kind).collect();
+        assert_eq!(told, [EventKind::LogGap], "{scope:?}");
+        assert!(log.events[0].details.off_since.is_some());
+    }
+    restored.close().await;
     house.close().await;
 }
 

@@ -137,7 +137,7 @@ mod copying {
         if source == CopySource::Current {
             retire(dir.clone()).await?;
         }
-        pair.to.end_copy().await?;
+        pair.to.end_copy(Clock::system().now()).await?;
         pair.to.close().await;
         Ok(CopiedRecords { files, rows, former_database })
     }

@@ -75,6 +75,10 @@ const HAS_COPY: &str =
 
 const COPIED_STORE: &str = "SELECT store_id FROM copy_under_way";
 
+/// Lets the first opening begin the log of events with `log.gap`, because the copied events are left out.
+pub(in crate::metadata::postgres) const BEGIN_LOG: &str =
+    "UPDATE event_log SET off_since = $1 WHERE NOT is_on";
+
 /// Ends a copy of records. Servers can open the schema from then on.
 pub(in crate::metadata::postgres) const END_COPY: &str = "DROP TABLE copy_under_way";
 

@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
+use crate::domain::time::clock::Timestamp;
 use crate::metadata::copying::{Cell, Cells, Column, CopySource, Kind, Table};
 
 use super::row;
@@ -112,10 +113,15 @@ impl PostgresMetadata {
             .await
     }
 
-    /// Ends the copy. A server can open the schema from now on.
-    pub async fn end_copy(&self) -> Result<()> {
+    /// Ends the copy. A server can open the schema from now on. It then begins a new log of events, with a gap.
+    pub async fn end_copy(&self, now: Timestamp) -> Result<()> {
         self.engine
-            .write("ending the copy", (), |sql, ()| Box::pin(sql.batch(schema::END_COPY)))
+            .write("ending the copy", now.as_millis(), |sql, now| {
+                Box::pin(async move {
+                    sql.execute(schema::BEGIN_LOG, &[now]).await?;
+                    sql.batch(schema::END_COPY).await
+                })
+            })
             .await
     }
 }

@@ -28,6 +28,9 @@ const SWITCH: &str = "UPDATE event_log SET is_on = $1, off_since = $2, id_key = 
 /// The transaction has drawn the position of the gap.
 const BEGIN_AT_DRAWN: &str = "UPDATE event_log SET gap_position = currval('events_position_seq')";
 
+/// Counts the gap for each webhook, and begins at the start of the log again.
+const COUNT_GAP: &str = "UPDATE webhook_lanes SET place = NULL, ahead = '', gaps = gaps + 1";
+
 const GAP: &str = "SELECT gap_position FROM event_log WHERE gap_position <= $1";
 
 /// Selects all facts about the log but its rows: behind the rows, so that edge and key protect them.
@@ -117,6 +120,7 @@ impl EventLog for PostgresMetadata {
                     if let Some(gap) = switched.gap_event(*now) {
                         put(sql, &gap).await?;
                         sql.execute(BEGIN_AT_DRAWN, &[]).await?;
+                        sql.execute(COUNT_GAP, &[]).await?;
                     }
                     Ok(key)
                 })

@@ -56,11 +56,13 @@ const OF_ORGANIZATION: &str = concat!(
     " FROM files WHERE organization_id = ?1 AND purge_status IS NULL ORDER BY file_id"
 );
 
-/// Removes the pending work of a process that has ended, and the facts about its directory. The log of events begins
-/// again, with a new key: readers that know later events than the snapshot must not miss what is told under the same
-/// positions.
-const FORGET_WORK: &str = "DELETE FROM events; UPDATE event_log SET is_on = 0, off_since = NULL, id_key = NULL;
-     DELETE FROM holds; DELETE FROM resumable_uploads;
+/// Begins a new log of events at the first opening, with a new key and the event `log.gap`: readers that know later
+/// events than the snapshot must not miss what is told under the same positions.
+const BEGIN_LOG: &str =
+    "UPDATE event_log SET is_on = 0, off_since = ?1, id_key = NULL, gap_position = NULL";
+
+/// Removes the pending work of a process that has ended, its events, and the facts about its directory.
+const FORGET_WORK: &str = "DELETE FROM events; DELETE FROM holds; DELETE FROM resumable_uploads;
      UPDATE webhook_lanes SET owner = NULL, leased_until = 0, place = NULL, ahead = x'';
      DELETE FROM settings WHERE name = 'directory_marked'; DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
 
@@ -321,6 +323,8 @@ pub fn prepare_restored(
 
     let transaction = sql.transaction().map_err(unprepared)?;
     transaction.execute_batch(FORGET_WORK).map_err(unprepared)?;
+    row::execute(&transaction, BEGIN_LOG, [now.as_millis()])
+        .map_err(|fault| fault.into_error(PREPARING))?;
     let good = good_access(&transaction, now).map_err(|fault| fault.into_error(PREPARING))?;
     if options.access == RestoredAccess::Revoked {
         row::execute(&transaction, REVOKE_KEYS, [now.as_millis()])

@@ -26,6 +26,9 @@ const SWITCH: &str = "UPDATE event_log SET is_on = ?1, off_since = ?2, id_key = 
 const BEGIN_AT_NEWEST: &str =
     "UPDATE event_log SET gap_position = (SELECT max(position) FROM events)";
 
+/// Counts the gap for each webhook, and begins at the start of the log again.
+const COUNT_GAP: &str = "UPDATE webhook_lanes SET place = NULL, ahead = x'', gaps = gaps + 1";
+
 const STATE: &str = "SELECT is_on, id_key, gap_position FROM event_log";
 
 const TIME_OF: &str = "SELECT at FROM events WHERE position = ?1";
@@ -112,6 +115,7 @@ impl EventLog for SqliteMetadata {
                 if let Some(gap) = switched.gap_event(now) {
                     put(tx.sql, &gap)?;
                     row::execute(tx.sql, BEGIN_AT_NEWEST, [])?;
+                    row::execute(tx.sql, COUNT_GAP, [])?;
                 }
                 Ok(key)
             })

@@ -9,6 +9,7 @@ use crate::domain::access::key::{ApiKey, KeyScope, NewKey};
 use crate::domain::access::scope::Scope;
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind};
+use crate::domain::event::{After, EventFilter, EventKind};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::status::PurgeStatus;
 use crate::domain::file::usage::Usage;
@@ -114,6 +115,12 @@ async fn a_store_goes_on_in_postgres_with_all_that_it_had() {
         let bytes = store.scoped(&Scope::All).read(file.file_id).await.unwrap();
         assert_eq!(bytes.len() as u64, file.blob.size_bytes);
     }
+
+    let (of_acme, filter) =
+        (Scope::Organizations(vec!["acme".parse().unwrap()]), EventFilter::new());
+    let log = store.events(&of_acme).page(&filter, After::Start, 9).await.unwrap();
+    let told: Vec<_> = log.events.iter().map(|event| event.kind).collect();
+    assert_eq!(told, [EventKind::LogGap], "every reader learns that the log begins again");
 
     // What is new comes behind what was copied.
     let newest = before.bindings.iter().map(|binding| binding.id).max().unwrap();
