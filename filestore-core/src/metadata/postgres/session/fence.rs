@@ -14,6 +14,10 @@
 //! Once none of these transactions holds it any more, the position is settled. A look without holders settles it
 //! at once. Only open writes of events delay readers. Transactions of other programs, and reads, do not.
 //!
+//! # Failover
+//! A standby that takes over can lack commits, and draws their positions again. So a look also reads when the database
+//! server was started. If this changes, or the last position is lower than before, nothing counts as settled any more.
+//!
 //! # Cost
 //! One look serves all readers of this process. Nobody looks while nobody reads.
 
@@ -34,9 +38,11 @@ const SOON: Duration = Duration::from_millis(30);
 /// The pause while no event is under way.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// Selects the last drawn position. A sequence is read without a snapshot.
+/// Selects the last drawn position, and the start of the server, which every role can read. A sequence is read without
+/// a snapshot.
 pub(in crate::metadata::postgres) const DRAWN: &str =
-    "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_position_seq";
+    "SELECT CASE WHEN is_called THEN last_value ELSE 0 END,
+     extract(epoch FROM pg_postmaster_start_time())::text FROM events_position_seq";
 
 /// Selects the transactions that can have drawn positions.
 pub(in crate::metadata::postgres) const HOLDERS: &str =
@@ -51,11 +57,21 @@ pub(in crate::metadata::postgres) struct Fence {
 
 #[derive(Default)]
 struct State {
+    /// The start of the server of the last look.
+    server: String,
     settled: i64,
     /// A position with the transactions that were open when it was read.
     pending: Option<(i64, HashSet<String>)>,
     /// The start of the last look.
     looked_at: Option<Instant>,
+}
+
+/// What a look reads.
+struct Seen {
+    /// The start of the server.
+    server: String,
+    drawn: i64,
+    holders: HashSet<String>,
 }
 
 /// The result of a look.
@@ -113,10 +129,9 @@ impl Fence {
 }
 
 impl State {
-    fn learn(&mut self, (drawn, holders): (i64, HashSet<String>)) {
-        if drawn < self.settled {
-            // The database lost commits, in a failover for example.
-            *self = Self::default();
+    fn learn(&mut self, Seen { server, drawn, holders }: Seen) {
+        if drawn < self.settled || server != self.server {
+            *self = Self { server, ..Self::default() };
         }
         if let Some((position, open)) = &self.pending
             && open.is_disjoint(&holders)
@@ -134,38 +149,54 @@ impl State {
 }
 
 /// Reads the last position first, and the holders after it.
-async fn look(sql: &Sql) -> Result<(i64, HashSet<String>), Fault> {
-    let drawn = sql.first(DRAWN, &[]).await?.map(|row| row.try_get(0)).transpose()?;
+async fn look(sql: &Sql) -> Result<Seen, Fault> {
+    let (drawn, server) = match sql.first(DRAWN, &[]).await? {
+        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+        None => (0, String::new()),
+    };
     let holders = sql.rows(HOLDERS, &[]).await?;
     let holders = holders.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-    Ok((drawn.unwrap_or(0), holders))
+    Ok(Seen { server, drawn, holders })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn holders<const N: usize>(names: [&str; N]) -> HashSet<String> {
-        names.map(str::to_owned).into()
+    fn seen<const N: usize>(server: &str, drawn: i64, holders: [&str; N]) -> Seen {
+        Seen { server: server.to_owned(), drawn, holders: holders.map(str::to_owned).into() }
     }
 
     #[test]
     fn a_position_settles_when_those_who_were_open_have_ended() {
         let mut state = State::default();
-        state.learn((5, holders([])));
+        state.learn(seen("one", 5, []));
         assert_eq!((state.settled, state.pending.is_some()), (5, false));
 
-        state.learn((7, holders(["1/1", "2/1"])));
+        state.learn(seen("one", 7, ["1/1", "2/1"]));
         assert_eq!((state.settled, state.pending.is_some()), (5, true));
-        state.learn((9, holders(["2/1", "3/1"])));
+        state.learn(seen("one", 9, ["2/1", "3/1"]));
         assert_eq!((state.settled, state.pending.is_some()), (5, true));
         // The second one is gone; the third began later, and delays the next position only.
-        state.learn((9, holders(["3/1"])));
+        state.learn(seen("one", 9, ["3/1"]));
         assert_eq!((state.settled, state.pending.is_some()), (7, true));
-        state.learn((9, holders(["3/2"])));
+        state.learn(seen("one", 9, ["3/2"]));
         assert_eq!(state.settled, 9);
         // A database that failed over draws positions a second time.
-        state.learn((8, holders(["3/2"])));
+        state.learn(seen("one", 8, ["3/2"]));
         assert_eq!(state.settled, 0);
+    }
+
+    #[test]
+    fn another_server_settles_its_positions_anew() {
+        let mut state = State::default();
+        state.learn(seen("one", 5, []));
+        // It lost position 5, and has drawn it again before this look.
+        state.learn(seen("two", 7, ["1/1"]));
+        assert_eq!((state.settled, state.pending.is_some()), (0, true));
+        state.learn(seen("two", 8, ["2/1"]));
+        assert_eq!(state.settled, 7);
+        state.learn(seen("two", 8, []));
+        assert_eq!(state.settled, 8);
     }
 }
