@@ -161,6 +161,44 @@ async fn an_address_without_a_key_has_a_limited_number_of_streams() {
 }
 
 #[tokio::test]
+async fn a_page_that_waits_counts_as_a_stream() {
+    let server = TestServer::start().await;
+    let mut streams = Vec::new();
+    for _ in 0..15 {
+        streams.push(server.get(PATH).events().await);
+    }
+    let waiting = tokio::spawn(server.get(&format!("{PATH}?wait=30")).send());
+    let readers = async |count| {
+        eventually("the readers", async || (open_streams(&server).await == count).then_some(()))
+            .await;
+    };
+    readers(16).await;
+    let refused = server.get(&format!("{PATH}?wait=1")).send().await;
+    assert_eq!(refused.problem(429, "rate_limited").limit, Some(16));
+    server.get(PATH).send().await.expect(200);
+
+    let file = server.upload("1").ok().await.file_id;
+    let reply = waiting.await.unwrap().expect(200).json();
+    assert_eq!(reply["events"][0]["data"]["file_id"], file);
+    readers(15).await;
+}
+
+#[tokio::test]
+async fn a_page_waits_past_events_that_are_not_for_it() {
+    let server = TestServer::start().await;
+    let path = format!("{PATH}?organization_id=7&wait=30");
+    let waiting = tokio::spawn(server.get(&path).send());
+    eventually("the reader", async || (open_streams(&server).await == 1).then_some(())).await;
+    for text in ["1", "2", "3"] {
+        server.upload(text).org("8").ok().await;
+    }
+    let file = server.upload("4").org("7").ok().await.file_id;
+    let reply = waiting.await.unwrap().expect(200).json();
+    assert_eq!(reply["events"].as_array().unwrap().len(), 1);
+    assert_eq!(reply["events"][0]["data"]["file_id"], file);
+}
+
+#[tokio::test]
 async fn a_stream_does_not_count_as_a_running_request() {
     let server = TestServer::start_with(|config| {
         let mut limit = Limit::default();

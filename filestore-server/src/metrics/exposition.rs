@@ -56,7 +56,11 @@ pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
 
 /// Writes the streams of events.
 pub(super) fn streams(text: &mut Text, streams: &Streams) {
-    text.gauge("filestore_event_streams", "Streams of events that are open.", streams.count());
+    text.gauge(
+        "filestore_event_streams",
+        "Streams of events that are open, and pages that wait for an event.",
+        streams.count(),
+    );
     text.counter(
         "filestore_event_streams_refused",
         "Streams of events that were refused because of a limit.",

@@ -11,7 +11,8 @@
 //! and so does every reader at a stop. A client then connects again, and learns the reason from the status.
 //!
 //! # Bounds
-//! A server has a limited number of streams, and so has each key and each address. A reader has no queue: it looks
+//! A server has a limited number of streams, and so has each key and each address. A page that waits for its first
+//! event counts as a stream. A reader has no queue: it looks
 //! for its next event after the socket took the last one. Readers behind the newest events read pages from the
 //! database, a few at a time.
 //!
@@ -25,7 +26,7 @@ mod newest;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ pub(crate) struct Streams {
     readers: Mutex<Readers>,
     pages: Semaphore,
     refused: AtomicU64,
-    stopping: watch::Sender<bool>,
+    stopping: AtomicBool,
 }
 
 /// The readers, and what runs for them.
@@ -112,7 +113,7 @@ impl Streams {
             readers: Mutex::default(),
             pages: Semaphore::new(PAGES_AT_ONCE),
             refused: AtomicU64::new(0),
-            stopping: watch::Sender::new(false),
+            stopping: AtomicBool::new(false),
         }
     }
 
@@ -131,16 +132,10 @@ impl Streams {
         self.refused.load(Relaxed)
     }
 
-    /// Ends all streams and all waits for events, also those that begin later.
+    /// Ends all streams and waits, also those that begin later. The lock of the readers decides which ones are later.
     pub(crate) fn stop(&self) {
-        self.stopping.send_replace(true);
+        self.stopping.store(true, Relaxed);
         self.end_all();
-    }
-
-    /// Returns when the server stops.
-    pub(crate) async fn stopped(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 
     /// Admits a reader. `client` is `None` on the admin socket, which has no share of its own.
@@ -159,7 +154,7 @@ impl Streams {
 
         let shared = readers.shared.get_or_insert_with(|| Shared::start(self, store));
         let newest = Arc::clone(&shared.newest);
-        let over = watch::Sender::new(*self.stopping.borrow());
+        let over = watch::Sender::new(self.stopping.load(Relaxed));
         let end = over.subscribe();
         let number = readers.add(client, Reader { still_entitled, over });
         drop(readers);
@@ -296,8 +291,6 @@ impl Drop for Seat {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
 
     async fn store() -> (tempfile::TempDir, FileStore) {
@@ -358,7 +351,6 @@ mod tests {
         let streams = Arc::new(Streams::new(2));
         let early = streams.enter(&store, None, forever()).unwrap();
         streams.stop();
-        streams.stopped().await;
         let late = streams.enter(&store, None, forever()).unwrap();
         assert!(*early.end().borrow() && *late.end().borrow());
     }

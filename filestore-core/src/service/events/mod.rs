@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use self::reading::Part;
 use super::{FileStore, Inner};
@@ -31,6 +31,9 @@ use crate::metadata::{LogOrder, LogRange};
 
 /// The maximum number of events on a page.
 const MOST: usize = 1000;
+
+/// The pause of a waiting reader after events that were not for it.
+const AFTER_NOTHING: Duration = Duration::from_millis(50);
 
 /// The log of events, for the organizations in a scope. Made by [`FileStore::events`].
 ///
@@ -90,11 +93,17 @@ impl<'a> Events<'a> {
         check_limit(limit)?;
         let until = Instant::now() + wait;
         let mut part = self.part(filter, after, LogOrder::Forward, limit).await?;
+        let mut pause = Duration::ZERO;
         while part.page.events.is_empty() && !part.page.has_more {
-            match timeout_at(until, self.store.inner.metadata.await_events(part.settled)).await {
+            let waiting = async {
+                sleep(pause).await;
+                self.store.inner.metadata.await_events(part.settled).await
+            };
+            match timeout_at(until, waiting).await {
                 Ok(waited) => waited?,
                 Err(_) => break,
             }
+            pause = AFTER_NOTHING;
             part = self.part(filter, part.page.next, LogOrder::Forward, limit).await?;
         }
         Ok(part.page)

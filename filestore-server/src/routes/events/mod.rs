@@ -2,6 +2,7 @@
 
 mod query;
 mod stream;
+mod wait;
 
 use std::sync::Arc;
 
@@ -30,31 +31,25 @@ async fn events(call: Arc<Call>) -> Result<Response, Failure> {
     if preferred(&call.headers, ["application/json", EVENT_STREAM]) == EVENT_STREAM {
         return stream::open(call, &query, sight, filter).await;
     }
-    let page = page(&call, &query, &filter).await?;
+    let page = page(&call, &query, &sight, &filter).await?;
     if !query.wait.is_zero() {
         sight.recheck(&call).await?;
     }
     reply::ok(&Shown::from(&page))
 }
 
-/// Reads a page. Waits for its first event as long as the client wants, but not for longer than the server runs.
 async fn page(
-    call: &Call,
+    call: &Arc<Call>,
     query: &EventsQuery,
+    sight: &LogSight,
     filter: &EventFilter,
-) -> filestore_core::Result<EventPage> {
+) -> Result<EventPage, Failure> {
     let events = call.store().events(&call.caller.scope);
-    match query.direction {
-        Direction::Backward(before) => events.page_back(filter, before, query.limit).await,
+    Ok(match query.direction {
+        Direction::Backward(before) => events.page_back(filter, before, query.limit).await?,
         Direction::Forward(after) if query.wait.is_zero() => {
-            events.page(filter, after, query.limit).await
+            events.page(filter, after, query.limit).await?
         }
-        Direction::Forward(after) => {
-            tokio::select! {
-                biased;
-                page = events.wait(filter, after, query.limit, query.wait) => page,
-                () = call.app.streams.stopped() => events.page(filter, after, query.limit).await,
-            }
-        }
-    }
+        Direction::Forward(after) => wait::page(call, query, sight, filter, after).await?,
+    })
 }

@@ -23,7 +23,7 @@ use crate::admission::limiter::Client;
 use crate::reply::{self, Failure};
 use crate::request::call::{Call, Proof};
 use crate::request::log_sight::LogSight;
-use crate::streams::{BEGIN, KEEP_ALIVE, Newest, Seat, Told, of_event, of_place};
+use crate::streams::{BEGIN, KEEP_ALIVE, Newest, Seat, Told, TooManyStreams, of_event, of_place};
 
 /// The header with which a client continues a stream.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -58,13 +58,18 @@ pub(super) async fn open(
         return Ok(reply::event_stream(stream::empty::<Result<Bytes, Infallible>>()));
     }
 
-    let asking = Arc::clone(&call);
-    let still_entitled = Box::new(move || sight.is_current(&asking));
-    let seat = call.app.streams.enter(&call.app.store, client_of(&call), still_entitled)?;
+    let seat = take_seat(&call, sight)?;
     let newest = Arc::clone(seat.newest());
     let mut cursor = Cursor::new(call, filter, after, newest);
     cursor.read_log().await?;
     Ok(reply::event_stream(blocks(Reading { end: seat.end(), cursor, _seat: seat })))
+}
+
+/// Takes a place among the readers. It ends when the caller's rights change.
+pub(super) fn take_seat(call: &Arc<Call>, sight: LogSight) -> Result<Seat, TooManyStreams> {
+    let asking = Arc::clone(call);
+    let still_entitled = Box::new(move || sight.is_current(&asking));
+    call.app.streams.enter(&call.app.store, client_of(call), still_entitled)
 }
 
 /// Reads the place after which the client continues. An empty header means that it saw no event.
