@@ -12,8 +12,8 @@ use crate::metadata::events::{LogBounds, LogPart, LogRange, LogSwitch};
 #[async_trait]
 pub trait EventLog: Send + Sync + 'static {
     /// Opens the log: switches it, and returns the key of its ids. A log without a key gets `fresh_key`. So does a
-    /// log that was off and is switched on, and it begins again with the event `log.gap`. Each
-    /// webhook counts the gap and begins there, too.
+    /// log that was off and is switched on, and it begins again with the event `log.gap`. Each webhook
+    /// counts the gap, and begins there.
     async fn open_events(
         &self,
         switch: LogSwitch,
