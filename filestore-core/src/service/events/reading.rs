@@ -107,11 +107,17 @@ impl Reading<'_> {
         true
     }
 
-    /// Checks that the log is on and still has the event to go on from.
+    /// Checks that the log is on and still has the event to go on from. While nothing is settled, the end is not
+    /// known, and is not the start.
     fn check(&self, log: &LogPart) -> Result<()> {
         if !log.is_on {
             let message = "events are switched off in this store";
             return Err(Error::new(ErrorKind::EventsOff, message));
+        }
+        let is_unsettled = log.newest.is_none() && log.oldest.is_some();
+        if is_unsettled && self.next == After::End {
+            let message = "the end of the log of events is not known yet: try again";
+            return Err(Error::new(ErrorKind::Busy, message));
         }
         let After::Event(id) = &self.next else { return Ok(()) };
         let position = self.naming.position(id);

@@ -4,10 +4,13 @@
 use tokio_postgres::Client;
 
 use super::*;
+use crate::domain::access::scope::Scope;
+use crate::domain::event::{After, EventFilter};
 use crate::domain::time::clock::Timestamp;
 use crate::metadata::contract::{at, get, put, ready};
 use crate::metadata::prelude::*;
 use crate::metadata::{LogOrder, LogRange, LogSwitch};
+use crate::service::{FileStore, NewUpload};
 
 /// An engine with a log that is on.
 async fn logged() -> (PostgresMetadata, Schema) {
@@ -187,4 +190,28 @@ async fn the_log_of_another_server_is_read_within_a_wait() {
     let range = LogRange { from: Some(0), order: LogOrder::Forward, organizations: None, limit: 9 };
     let rows = metadata.read_events(&range).await.unwrap().rows;
     assert_eq!(rows[0].body.as_ref().unwrap().file_id, Some(record.file_id));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn the_end_of_a_log_is_not_its_start_while_nothing_is_settled() {
+    let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let open = || FileStore::builder(dir.path()).config(schema.store_config()).open();
+    let store = open().await.unwrap();
+    let upload = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+    store.upload(upload, &b"bytes"[..]).await.unwrap();
+    store.close().await;
+    drop(store);
+
+    let client = connected(&schema).await;
+    open_write(&client).await;
+    let store = open().await.unwrap();
+    let newest = async || {
+        let page = store.events(&Scope::All).page(&EventFilter::new(), After::End, 9).await;
+        page.map(|page| page.next).map_err(|error| error.kind())
+    };
+    assert_eq!(newest().await, Err(ErrorKind::Busy));
+    end(&client, "COMMIT").await;
+    assert!(matches!(newest().await, Ok(After::Event(_))));
+    store.close().await;
 }
