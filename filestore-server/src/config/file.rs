@@ -68,6 +68,7 @@ tables! {
         ..reserve_bytes,
         ..limits,
         ..uploads,
+        ..events,
         ..lifetimes,
         ..variants,
         ..sync,

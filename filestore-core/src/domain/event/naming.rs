@@ -29,7 +29,7 @@ impl EventNaming {
 
         let mark = self.mac(b"mark", &event);
         let hidden = position ^ self.veil(mark);
-        EventId::from_bytes((u128::from(mark) << 64 | u128::from(hidden)).to_be_bytes())
+        EventId::from_bytes(((u128::from(mark) << 64) | u128::from(hidden)).to_be_bytes())
     }
 
     /// Returns the position that an id names. It means nothing unless [`id`](Self::id) of the event there is the

@@ -7,7 +7,7 @@ use super::purges::claim as claim_purge;
 use super::sync_claims::claim as claim_sync;
 use super::syncs::bind;
 use super::*;
-use crate::domain::access::key::{ApiKey, KeyDigest, KeyScopes};
+use crate::domain::access::key::{ApiKey, KeyDigest, KeyScope};
 use crate::domain::event::{EventDetails, EventKind, NewEvent, rules};
 use crate::domain::file::lifecycle::Refused;
 use crate::domain::file::record::Thumbhash;
@@ -344,7 +344,7 @@ pub(crate) async fn bindings_keys_and_checks_are_told(metadata: &dyn Metadata) {
             id: KeyId::generate(at(2)),
             name: "name".into(),
             organizations: Arc::new(Scope::All),
-            scopes: KeyScopes::default(),
+            scopes: [KeyScope::Read].into_iter().collect(),
             created_at: at(2),
             expires_at: None,
             rotated_at: None,
@@ -359,7 +359,10 @@ pub(crate) async fn bindings_keys_and_checks_are_told(metadata: &dyn Metadata) {
     let digest = KeyDigest::of(b"two");
     for change in [
         KeyChange::Rotate { digest, at: at(3), former_until: at(9) },
-        KeyChange::Narrow { organizations: Scope::Organizations(Vec::new()), at: at(4) },
+        KeyChange::Narrow {
+            organizations: Scope::Organizations(vec![organization("7")]),
+            at: at(4),
+        },
         KeyChange::Revoke { at: at(5) },
         KeyChange::Revoke { at: at(6) },
     ] {
