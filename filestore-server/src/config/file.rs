@@ -68,7 +68,6 @@ tables! {
         ..reserve_bytes,
         ..limits,
         ..uploads,
-        ..events,
         ..lifetimes,
         ..variants,
         ..sync,

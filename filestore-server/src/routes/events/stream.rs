@@ -212,17 +212,15 @@ impl Cursor {
             return Looked::More;
         };
         // The log can have shown some of them already.
-        for told in told.iter().filter(|told| told.position > self.seen) {
-            self.look_at(told);
-        }
-        self.seen = told.last().map_or(self.seen, |last| last.position.max(self.seen));
+        let seen = self.seen;
+        told.iter().filter(|told| told.position > seen).for_each(|told| self.look_at(told));
         self.place = Place::Newest(number + told.len() as u64);
         if told.is_empty() { Looked::Nothing } else { Looked::More }
     }
 
     /// Sends one of the newest events, or passes over it.
     fn look_at(&mut self, told: &Told) {
-        self.next = After::Event(told.event.id);
+        (self.seen, self.next) = (told.position, After::Event(told.event.id));
         if !LogSight::shows(&self.call.caller.scope, &told.event) {
             return;
         }
