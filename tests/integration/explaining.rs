@@ -49,12 +49,8 @@ async fn a_local_file_stays_where_it_is_and_replaced_content_goes_after_its_grac
     let server = TestServer::start_without_purge().await;
     let id = server.upload("one").ok().await.file_id;
     step(&server, &id, "nothing").await;
-    server
-        .store()
-        .scoped(&Scope::All)
-        .replace(id.parse().unwrap(), filestore_core::Replacement::default(), &b"two"[..])
-        .await
-        .unwrap();
+    let files = server.store().scoped(&Scope::All);
+    files.replace(id.parse().unwrap(), &b"two"[..]).await.unwrap();
 
     step(&server, &id, "nothing").await;
     let explained = explained(&server, &id).await;

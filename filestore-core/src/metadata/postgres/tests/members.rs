@@ -43,22 +43,6 @@ async fn try_join(
     Ok(metadata)
 }
 
-/// Tries to join while those that have joined report again and again that they are alive.
-async fn try_join_beside(schema: &Schema, name: &str, is_only: bool) -> Result<PostgresMetadata> {
-    // A server that is told of a change reports at once.
-    let told = format!("NOTIFY filestore, '{}'", schema.name());
-    let reports = async {
-        loop {
-            schema.run(&told);
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        joined = try_join(schema, name, is_only, PATIENT) => joined,
-        () = reports => unreachable!("they report until then"),
-    }
-}
-
 async fn join(schema: &Schema, name: &str) -> PostgresMetadata {
     try_join(schema, name, false, PATIENT).await.unwrap()
 }
@@ -270,15 +254,16 @@ async fn a_start_ends_what_the_process_before_left_and_nothing_of_others() {
 #[ignore = "needs PostgreSQL: tests/services/postgres/run"]
 async fn beside_the_only_server_there_is_no_other() {
     let schema = Schema::new();
-    let only = try_join(&schema, "only", true, PATIENT).await.unwrap();
-    let error = try_join_beside(&schema, "second", false).await.err().unwrap();
+    let only = try_join(&schema, "only", true, HASTY).await.unwrap();
+    let error = try_join(&schema, "second", false, HASTY).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.to_string().contains("says that it is the only one"), "{error}");
     only.close().await;
     drop(only);
 
-    let (_one, _two) = (join(&schema, "one").await, join(&schema, "two").await);
-    let error = try_join_beside(&schema, "only", true).await.err().unwrap();
+    let _one = try_join(&schema, "one", false, HASTY).await.unwrap();
+    let _two = try_join(&schema, "two", false, HASTY).await.unwrap();
+    let error = try_join(&schema, "only", true, HASTY).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.to_string().contains("only_server says that there is none"), "{error}");
 }
