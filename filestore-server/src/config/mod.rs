@@ -81,7 +81,7 @@ pub struct Config {
     pub cors: Cors,
     /// Rate limits by key and by address.
     pub rate_limits: RateLimits,
-    /// The maximum number of streams of events. Each also uses a connection.
+    /// The maximum number of streams of events, and of pages that wait. Each also uses a connection.
     pub max_event_streams: usize,
     /// The certificate and key for TLS. With `None`, the server speaks plain HTTP, to a proxy or on loopback.
     pub tls: Option<TlsFiles>,

@@ -52,7 +52,7 @@ pub struct ServiceOptions {
     pub cors: Cors,
     /// Rate limits by key and by address.
     pub rate_limits: RateLimits,
-    /// The maximum number of streams of events (default 1000).
+    /// The maximum number of streams of events, and of pages that wait (default 1000).
     pub max_event_streams: usize,
 }
 

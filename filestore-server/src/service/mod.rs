@@ -173,12 +173,12 @@ impl FileService {
         self.app.limits.set(limits);
     }
 
-    /// Sets the maximum number of streams of events. Running streams continue.
+    /// Sets the maximum number of streams of events, and of pages that wait. Running streams continue.
     pub fn set_max_event_streams(&self, most: usize) {
         self.app.streams.set_most(most);
     }
 
-    /// Ends all streams of events. Call it when your server begins to stop, because a stream has no end of its own.
+    /// Ends all streams of events, and all waits for one. Call it when your server begins to stop, because a stream has no end of its own.
     /// A stream that begins later ends at once.
     pub fn end_event_streams(&self) {
         self.app.streams.stop();
