@@ -178,8 +178,8 @@ impl FileService {
         self.app.streams.set_most(most);
     }
 
-    /// Ends all streams of events, and all waits for one. Call it when your server begins to stop, because a stream has no end of its own.
-    /// A stream that begins later ends at once.
+    /// Ends all streams of events, and all waits for one. Call it when your server begins to stop, because a stream
+    /// has no end of its own. A stream that begins later ends at once.
     pub fn end_event_streams(&self) {
         self.app.streams.stop();
     }
