@@ -49,9 +49,9 @@ END $$;
 
 CREATE FUNCTION events_of_update() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    before text COLLATE "C" := CASE old.storage_location WHEN 'LOCAL' THEN 'LOCAL' ELSE old.storage_provider END;
-    after  text COLLATE "C" := CASE new.storage_location WHEN 'LOCAL' THEN 'LOCAL' ELSE new.storage_provider END;
-    by     text COLLATE "C" := split_part(coalesce(new.deleted_by, 'unknown'), ' ', 1);
+    was_at  text COLLATE "C" := CASE old.storage_location WHEN 'LOCAL' THEN 'LOCAL' ELSE old.storage_provider END;
+    is_at   text COLLATE "C" := CASE new.storage_location WHEN 'LOCAL' THEN 'LOCAL' ELSE new.storage_provider END;
+    deleter text COLLATE "C" := split_part(coalesce(new.deleted_by, 'unknown'), ' ', 1);
 BEGIN
     IF NOT (SELECT is_on FROM event_log) THEN
         RETURN NULL;
@@ -73,23 +73,23 @@ BEGIN
                 CASE WHEN old.mime_type <> new.mime_type THEN ',"type"' ELSE '' END ||
                 CASE WHEN old.metadata IS DISTINCT FROM new.metadata THEN ',"metadata"' ELSE '' END, 2) || ']}');
     END IF;
-    IF old.purge_status IS NULL AND new.purge_status IS NOT NULL AND by <> 'erasure' THEN
+    IF old.purge_status IS NULL AND new.purge_status IS NOT NULL AND deleter <> 'erasure' THEN
         INSERT INTO events (at, kind, organization_id, sub_system, file_id, version, details)
-            VALUES (new.updated_at, CASE by WHEN 'expiry' THEN 'file.expired' ELSE 'file.deleted' END,
+            VALUES (new.updated_at, CASE deleter WHEN 'expiry' THEN 'file.expired' ELSE 'file.deleted' END,
             new.organization_id, new.sub_system, new.file_id, new.version,
-            CASE WHEN by <> 'expiry' THEN '{"by":"' || by || '"}' END);
+            CASE WHEN deleter <> 'expiry' THEN '{"by":"' || deleter || '"}' END);
     END IF;
     IF old.purge_status IS NOT NULL AND new.purge_status IS NULL THEN
         INSERT INTO events (at, kind, organization_id, sub_system, file_id, version, details)
             VALUES (new.updated_at, 'file.restored', new.organization_id, new.sub_system, new.file_id, new.version,
             '{"status":"' || new.status || '"}');
     END IF;
-    IF new.version = old.version AND before <> after THEN
+    IF new.version = old.version AND was_at <> is_at THEN
         INSERT INTO events (at, kind, organization_id, sub_system, file_id, version, details)
             VALUES (new.updated_at, CASE WHEN old.sync_status = 'SYNCING' AND new.sync_status = 'SYNCED'
                 THEN 'file.synced' ELSE 'file.migrated' END,
             new.organization_id, new.sub_system, new.file_id, new.version,
-            '{"from":"' || before || '","to":"' || after || '"}');
+            '{"from":"' || was_at || '","to":"' || is_at || '"}');
     END IF;
     -- The end of the last attempt is in `sync_not_before`.
     IF new.sync_status = 'FAILED' AND old.sync_status <> 'FAILED' THEN
