@@ -175,7 +175,7 @@ fn request(
             let call = server.call(Method::GET, &format!("{path}?ids={file}"));
             (call.header("accept", "application/json"), About::CellOfSheet)
         }
-        ("GET", "/files") => {
+        ("GET", "/files" | "/events") => {
             let path = format!("{path}?organization_id={organization}");
             (server.call(Method::GET, &path), About::Organization)
         }

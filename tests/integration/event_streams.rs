@@ -1,6 +1,5 @@
 //! GET /api/v1/events as a stream (reference §4.17).
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use filestore_client::{Client, EventQuery, EventType};
@@ -11,7 +10,7 @@ use filestore_workspace::wire::Wire;
 use filestore_workspace::{EventReader, HANG, TestServer, eventually};
 use futures_util::{StreamExt as _, TryStreamExt as _, future};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpStream, UnixStream};
 
 const PATH: &str = "/api/v1/events";
 
@@ -34,7 +33,7 @@ async fn open_streams(server: &TestServer) -> u64 {
 
 async fn sample(server: &TestServer, name: &str) -> u64 {
     let socket = server.data_dir().join("admin.sock");
-    let stream = tokio::net::UnixStream::connect(socket).await.expect("the admin socket");
+    let stream = UnixStream::connect(socket).await.expect("the admin socket");
     let mut wire = Wire::over(stream);
     wire.send("GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     let text = String::from_utf8(wire.reply().await.body).unwrap();
@@ -234,11 +233,11 @@ fn request(server: &TestServer, headers: &str) -> String {
     )
 }
 
-/// A client with a small buffer that reads nothing.
-async fn lazy_client(server: SocketAddr) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    socket.connect(server).await.unwrap()
+/// A client that asks for a stream and takes nothing of it, over the admin socket, whose buffers are small.
+async fn lazy_client(server: &TestServer) -> UnixStream {
+    let mut client = UnixStream::connect(server.data_dir().join("admin.sock")).await.unwrap();
+    client.write_all(request(server, "").as_bytes()).await.unwrap();
+    client
 }
 
 #[tokio::test]
@@ -247,8 +246,7 @@ async fn a_slow_reader_is_cut_and_others_are_not() {
         config.http.write_idle = Duration::from_millis(200);
     })
     .await;
-    let mut slow = lazy_client(server.addr()).await;
-    slow.write_all(request(&server, "").as_bytes()).await.unwrap();
+    let _slow = lazy_client(&server).await;
     let mut quick = server.get(PATH).events().await;
 
     let cut = "filestore_http_connections_timed_out_total ";
@@ -279,8 +277,7 @@ async fn a_stop_does_not_wait_for_a_reader_that_takes_nothing() {
         config.http.grace = HANG * 2;
     })
     .await;
-    let mut slow = lazy_client(server.addr()).await;
-    slow.write_all(request(&server, "").as_bytes()).await.unwrap();
+    let _slow = lazy_client(&server).await;
     let mut quick = server.get(PATH).events().await;
     let both = async || (open_streams(&server).await == 2).then_some(());
     eventually("both streams", both).await;

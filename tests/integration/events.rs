@@ -155,6 +155,17 @@ async fn bad_parameters_are_named_and_a_foreign_id_is_gone() {
 }
 
 #[tokio::test]
+async fn a_made_up_id_that_names_an_impossible_position_is_gone() {
+    let server = TestServer::start().await;
+    server.upload("1").ok().await;
+    // Each names another position, half of them beyond what a database can store.
+    for digit in 'A'..='Z' {
+        let id = FORGED.replacen('A', &digit.to_string(), 1);
+        page(&server, &format!("after={id}")).await.problem(410, "events_gone");
+    }
+}
+
+#[tokio::test]
 async fn a_key_sees_the_files_of_its_organizations_and_an_administrator_all() {
     let server = TestServer::start().await;
     let own = server.upload("1").org("7").ok().await.file_id;

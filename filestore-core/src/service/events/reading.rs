@@ -13,6 +13,9 @@ const LOOKED_AT: usize = 5000;
 /// The number of rows that are read at once if a filter can pass over some of them.
 const CHUNK: usize = 1000;
 
+/// The furthest position that an engine can store. A made-up id can name one beyond it, and no event is there.
+const FURTHEST: u64 = i64::MAX.unsigned_abs();
+
 /// A page, with the place to wait behind.
 pub(super) struct Part {
     pub(super) page: EventPage,
@@ -90,7 +93,7 @@ impl Reading<'_> {
         let from = match &self.next {
             After::Start => Some(0),
             After::End => None,
-            After::Event(id) => Some(self.naming.position(id)),
+            After::Event(id) => Some(self.naming.position(id).min(FURTHEST)),
         };
         let passes_all = self.filter.kinds.is_empty() && *self.scope == Scope::All;
         // One more than wanted, to know whether there is more.
