@@ -25,6 +25,8 @@ pub struct WebhookRow {
     pub(crate) health: WebhookHealth,
     /// The time from which an event that failed is due. `None` if none waits.
     pub(crate) next_due: Option<Timestamp>,
+    /// The owner of the lane. `None` if nobody has it.
+    pub(crate) owner: Option<String>,
 }
 
 impl WebhookRow {

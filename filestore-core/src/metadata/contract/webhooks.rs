@@ -26,6 +26,7 @@ fn webhook(number: i64) -> WebhookRow {
         place: Some(event(1)),
         health: WebhookHealth::default(),
         next_due: None,
+        owner: None,
     }
 }
 
@@ -185,6 +186,33 @@ pub(crate) async fn a_lane_has_one_owner_until_its_lease_ends(metadata: &dyn Met
 
     metadata.end_leases(at(121), at(121)).await.unwrap();
     assert!(claim(metadata, id, "owner", 122).await.is_some(), "a start ends all leases");
+}
+
+pub(crate) async fn a_lane_whose_place_or_url_is_changed_has_no_owner(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    let edit = WebhookEdit {
+        url: Some("https://example.com/".parse().unwrap()),
+        ..WebhookEdit::default()
+    };
+    for change in [WebhookChange::Enable(Some(Some(event(9)))), WebhookChange::Edit(edit)] {
+        claim(metadata, id, "owner", 10).await.unwrap();
+        let mut paused = save(id);
+        paused.health.paused_until = Some(at(99));
+        paused.health.pauses = 4;
+        saved(metadata, paused.clone()).await;
+        assert_eq!(one(metadata, id).await.owner.as_deref(), Some("owner"));
+
+        let row = metadata.change_webhook(id, change, at(20)).await.unwrap().unwrap();
+        assert_eq!((row.owner, row.health.paused_until, row.health.pauses), (None, None, 0));
+        paused.place = Some(event(5));
+        assert_eq!(metadata.save_lane(paused).await.unwrap(), None, "the former owner is late");
+        assert_eq!(one(metadata, id).await.place, row.place);
+        assert_eq!(one(metadata, id).await.health, WebhookHealth::default());
+    }
+    let edit = WebhookEdit { name: Some("other".into()), ..WebhookEdit::default() };
+    claim(metadata, id, "owner", 10).await.unwrap();
+    let row = metadata.change_webhook(id, WebhookChange::Edit(edit), at(30)).await.unwrap();
+    assert_eq!(row.unwrap().owner.as_deref(), Some("owner"), "a name changes no delivery");
 }
 
 pub(crate) async fn a_lane_reads_back_what_was_saved(metadata: &dyn Metadata) {

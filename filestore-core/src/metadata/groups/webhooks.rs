@@ -23,7 +23,8 @@ pub trait Webhooks: Send + Sync + 'static {
     /// Lists all webhooks, oldest first, or only the one with an id.
     async fn webhooks(&self, only: Option<WebhookId>) -> Result<Vec<WebhookRow>>;
 
-    /// Changes a webhook. Returns it as it is then, or `None` if it does not exist.
+    /// Changes a webhook. Returns it as it is then, or `None` if it does not exist. Another URL ends a pause, and so
+    /// does enabling. Both take the lane from its owner.
     async fn change_webhook(
         &self,
         id: WebhookId,

@@ -167,6 +167,7 @@ impl Webhooks<'_> {
             place,
             health: WebhookHealth::default(),
             next_due: None,
+            owner: None,
         };
         let shown = row.shown();
         let most = config.webhooks.max;
@@ -205,7 +206,8 @@ impl Webhooks<'_> {
         }
     }
 
-    /// Changes the settings of a webhook. A new URL gets the same secret, and goes on at the same place.
+    /// Changes the settings of a webhook. A new URL gets the same secret, goes on at the same place, and ends a
+    /// pause.
     pub async fn edit(self, id: WebhookId, edit: WebhookEdit) -> Result<Webhook> {
         if let Some(name) = &edit.name {
             check_name(name)?;

@@ -63,8 +63,19 @@ pub(super) struct Shared {
     pub(super) places: Arc<Semaphore>,
 }
 
-/// The settings of a lane's webhook. `None` if the lane must stop.
-pub(super) type Settings = watch::Receiver<Option<Arc<WebhookRow>>>;
+/// What a lane is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The settings of its webhook.
+    Settings(Arc<WebhookRow>),
+    /// It must stop after its deliveries under way.
+    Stop,
+    /// It has another owner, or none: it must end at once. Nothing that it knows counts any more.
+    Lost,
+}
+
+/// What a lane is told, as the lane receives it.
+pub(super) type Settings = watch::Receiver<Told>;
 
 /// The subject of an attempt.
 #[derive(Debug)]
@@ -107,14 +118,19 @@ pub(super) struct Lane {
     /// After an error, the time from which the lane reads or saves again.
     rests_until: Option<Instant>,
     is_stopping: bool,
+    is_lost: bool,
 }
 
 impl Lane {
     /// Begins with a claimed lane.
-    pub(super) fn new(shared: Shared, claimed: ClaimedLane, settings: Settings) -> Option<Self> {
-        let row = settings.borrow().clone()?;
+    pub(super) fn new(
+        shared: Shared,
+        row: Arc<WebhookRow>,
+        claimed: ClaimedLane,
+        settings: Settings,
+    ) -> Self {
         let reading = claimed.place.map_or(After::Start, After::Event);
-        Some(Self {
+        Self {
             shared,
             row,
             settings,
@@ -131,14 +147,15 @@ impl Lane {
             save_place_at: None,
             rests_until: None,
             is_stopping: false,
-        })
+            is_lost: false,
+        }
     }
 
     /// Sends events until the webhook is disabled, deleted or changed, or the owner stops or loses the lane. Then
     /// gives the lane back.
     pub(super) async fn run(mut self) {
         loop {
-            if !self.save_if_needed().await {
+            if self.is_lost || !self.save_if_needed().await {
                 return;
             }
             if self.is_stopping && self.sending.is_empty() && !self.has_unsaved() {
@@ -448,9 +465,9 @@ impl Lane {
                     self.take(page);
                 }
             }
-            changed = self.settings.changed(), if !self.is_stopping => {
-                let row = self.settings.borrow_and_update().clone();
-                self.note_settings(changed.ok().and(row));
+            changed = self.settings.changed() => {
+                let told = self.settings.borrow_and_update().clone();
+                self.note_told(changed.map_or(Told::Lost, |()| told));
             }
             () = sleep(pause) => {}
         }
@@ -471,10 +488,17 @@ impl Lane {
         }
     }
 
-    fn note_settings(&mut self, row: Option<Arc<WebhookRow>>) {
-        let Some(row) = row else {
-            self.is_stopping = true;
-            return;
+    fn note_told(&mut self, told: Told) {
+        let row = match told {
+            Told::Settings(row) => row,
+            Told::Stop => {
+                self.is_stopping = true;
+                return;
+            }
+            Told::Lost => {
+                self.is_lost = true;
+                return;
+            }
         };
         // Events that were read for other settings are read again, by the next owner.
         self.is_stopping |= row.kinds != self.row.kinds;

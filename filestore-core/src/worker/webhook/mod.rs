@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! Each endpoint has a lane (`lane`), which no other lane can delay. This module claims the lanes of enabled
-//! webhooks, starts and stops them, and renews their leases. A lane belongs to one server at a time.
+//! webhooks, starts and stops them, and renews their leases. A lane belongs to one server at a time. A change of a
+//! webhook's place or URL takes the lane from its owner, who then ends it without a save.
 //!
 //! # Order and repeats
 //! First deliveries of one file's events arrive in order. Events of other files pass a file whose event fails. An
@@ -28,7 +29,7 @@ use crate::domain::error::Result;
 use crate::domain::id::WebhookId;
 use crate::metadata::{Lease, WebhookRow};
 
-use lane::{Lane, Shared};
+use lane::{Lane, Shared, Told};
 use lease::{LEASE, LaneLease};
 
 /// The maximum time between two looks at the webhooks.
@@ -69,7 +70,20 @@ fn has_enabled(rows: &[WebhookRow]) -> bool {
 
 struct Running {
     task: Id,
-    settings: watch::Sender<Option<Arc<WebhookRow>>>,
+    settings: watch::Sender<Told>,
+}
+
+impl Running {
+    /// Tells the lane something, if it is new. A lane that is lost stays so.
+    fn tell(&self, told: Told) {
+        self.settings.send_if_modified(|known| {
+            let is_new = *known != told && *known != Told::Lost;
+            if is_new {
+                *known = told;
+            }
+            is_new
+        });
+    }
 }
 
 /// The lanes of this server.
@@ -126,11 +140,10 @@ impl Lanes {
             .map(|row| (row.id, row))
             .collect();
         for (id, running) in &self.running {
-            let row = enabled.get(id).cloned().map(Arc::new);
-            running.settings.send_if_modified(|known| {
-                let differs = *known != row;
-                *known = row;
-                differs
+            running.tell(match enabled.get(id) {
+                None => Told::Stop,
+                Some(row) if row.owner.as_ref() != Some(&self.shared.owner) => Told::Lost,
+                Some(row) => Told::Settings(Arc::new(row.clone())),
             });
         }
         for (id, row) in enabled {
@@ -147,8 +160,9 @@ impl Lanes {
         let metadata = &self.shared.store.inner().metadata;
         let Some(claimed) = metadata.claim_lane(id, lease).await? else { return Ok(()) };
 
-        let (settings, receiver) = watch::channel(Some(Arc::new(row)));
-        let Some(lane) = Lane::new(self.shared.clone(), claimed, receiver) else { return Ok(()) };
+        let row = Arc::new(row);
+        let (settings, receiver) = watch::channel(Told::Settings(Arc::clone(&row)));
+        let lane = Lane::new(self.shared.clone(), row, claimed, receiver);
         let task = self.tasks.spawn(lane.run()).id();
         self.running.insert(id, Running { task, settings });
         Ok(())
@@ -181,7 +195,7 @@ impl Lanes {
     /// Stops all lanes, each after its deliveries under way.
     async fn stop(mut self) {
         for running in self.running.values() {
-            running.settings.send_replace(None);
+            running.tell(Told::Stop);
         }
         while self.tasks.join_next().await.is_some() {}
     }

@@ -1,5 +1,7 @@
 //! Deliveries to real endpoints on the loopback interface.
 
+mod faults;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

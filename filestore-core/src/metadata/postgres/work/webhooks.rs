@@ -31,7 +31,7 @@ macro_rules! columns {
         "w.webhook_id, url, name, organization_id, kinds, secret, former_secret, former_until, created_at, changed_at, \
          disabled_reason, disabled_at, place, failing_since, paused_until, pauses, last_status, last_fault, \
          last_attempt_at, last_success_at, gaps, \
-         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting')"
+         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting'), owner"
     };
 }
 
@@ -71,9 +71,10 @@ pub(in crate::metadata::postgres) const ROTATE: &str =
 pub(in crate::metadata::postgres) const SET_DISABLED: &str =
     "UPDATE webhooks SET disabled_reason = $2, disabled_at = $3 WHERE webhook_id = $1";
 
+/// Ends a pause. Takes the lane from its owner, whose next save would bring the pause and the place back.
 pub(in crate::metadata::postgres) const RESUME: &str =
-    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0
-     WHERE webhook_id = $1";
+    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0,
+     owner = NULL, leased_until = 0 WHERE webhook_id = $1";
 
 pub(in crate::metadata::postgres) const SET_PLACE: &str =
     "UPDATE webhook_lanes SET place = $2, ahead = ''::bytea WHERE webhook_id = $1";
@@ -402,6 +403,9 @@ async fn apply(
             let url = edit.url.as_ref().map(|url| url.as_str());
             let kinds = edit.kinds.as_deref().map(kinds_text);
             sql.execute(EDIT, &[&id, &url, &edit.name, &kinds, &at]).await?;
+            if edit.url.is_some() {
+                sql.execute(RESUME, &[&id]).await?;
+            }
         }
         WebhookChange::Rotate(secret, until) => {
             let secret = secret.as_bytes().as_slice();
@@ -630,6 +634,7 @@ fn read_webhook(row: &Row) -> Result<WebhookRow, Source> {
         place: read_place(row, 12)?,
         health: health(row, 13)?,
         next_due: row::instant_or_none(row, 21)?,
+        owner: row.try_get(22)?,
     })
 }
 

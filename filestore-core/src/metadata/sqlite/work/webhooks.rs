@@ -27,7 +27,7 @@ macro_rules! columns {
         "w.webhook_id, url, name, organization_id, kinds, secret, former_secret, former_until, created_at, changed_at, \
          disabled_reason, disabled_at, place, failing_since, paused_until, pauses, last_status, last_fault, \
          last_attempt_at, last_success_at, gaps, \
-         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting')"
+         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting'), owner"
     };
 }
 
@@ -67,9 +67,10 @@ pub(in crate::metadata::sqlite) const ROTATE: &str =
 pub(in crate::metadata::sqlite) const SET_DISABLED: &str =
     "UPDATE webhooks SET disabled_reason = ?2, disabled_at = ?3 WHERE webhook_id = ?1";
 
+/// Ends a pause. Takes the lane from its owner, whose next save would bring the pause and the place back.
 pub(in crate::metadata::sqlite) const RESUME: &str =
-    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0
-     WHERE webhook_id = ?1";
+    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0,
+     owner = NULL, leased_until = 0 WHERE webhook_id = ?1";
 
 pub(in crate::metadata::sqlite) const SET_PLACE: &str =
     "UPDATE webhook_lanes SET place = ?2, ahead = x'' WHERE webhook_id = ?1";
@@ -377,6 +378,9 @@ fn apply(
             let url = edit.url.as_ref().map(|url| url.as_str());
             let kinds = edit.kinds.as_deref().map(kinds_text);
             row::execute(sql, EDIT, params![id, url, edit.name, kinds, now.as_millis()])?;
+            if edit.url.is_some() {
+                row::execute(sql, RESUME, [&id])?;
+            }
         }
         WebhookChange::Rotate(secret, until) => {
             let params = params![id, secret.as_bytes(), until.as_millis(), now.as_millis()];
@@ -596,6 +600,7 @@ fn read_webhook(row: &Row<'_>) -> Result<WebhookRow, Source> {
         place: row.get::<_, Option<[u8; 16]>>(12)?.map(EventId::from_bytes),
         health: health(row, 13)?,
         next_due: instant(row, 21)?,
+        owner: row.get(22)?,
     })
 }
 
