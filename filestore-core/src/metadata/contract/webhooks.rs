@@ -371,6 +371,42 @@ pub(crate) async fn an_event_is_queued_again_whatever_became_of_it(metadata: &dy
     assert_eq!(metadata.requeue(id, many, at(60)).await.unwrap(), Requeued::Full);
 }
 
+pub(crate) async fn an_event_that_fails_anew_replaces_what_was_left_of_it(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    claim(metadata, id, "owner", 10).await.unwrap();
+    let mut progress = save(id);
+    progress.failed = vec![failure(3, Some(2), FailureState::Failed, 1)];
+    assert_eq!(saved(metadata, progress).await.rows, 0);
+    let repeat = failure(2, Some(2), FailureState::Waiting, 0);
+    assert_eq!(metadata.requeue(id, vec![repeat], at(60)).await.unwrap(), Requeued::Done(1));
+
+    let mut anew = save(id);
+    anew.failed = vec![
+        failure(2, Some(2), FailureState::Waiting, 90),
+        failure(3, Some(2), FailureState::Held, 0),
+    ];
+    assert_eq!(saved(metadata, anew.clone()).await.rows, 2);
+    let rows = metadata.failures(id, None, 0, 9).await.unwrap();
+    let without_numbers = rows.iter().cloned().map(|row| FailureRow { row: 0, ..row });
+    assert_eq!(without_numbers.collect::<Vec<_>>(), anew.failed, "in the order of the log");
+    assert_eq!(saved(metadata, anew).await.rows, 2);
+    assert_eq!(metadata.failures(id, None, 0, 9).await.unwrap(), rows, "they go on as they are");
+
+    for (row, (left, freed)) in rows.iter().zip([(1, vec![]), (0, vec![file(2)])]) {
+        let mut progress = save(id);
+        progress.retried = vec![RetriedFailure {
+            row: row.row,
+            file: row.file,
+            outcome: Retried::Delivered,
+            attempts: 1,
+            status: Some(200),
+        }];
+        let after = saved(metadata, progress).await;
+        assert_eq!((after.rows, after.freed), (left, freed));
+    }
+    assert!(listed(metadata, id).await.is_empty());
+}
+
 pub(crate) async fn a_lane_disables_its_webhook_with_its_last_save(metadata: &dyn Metadata) {
     let id = inserted(metadata, 1).await;
     claim(metadata, id, "owner", 10).await.unwrap();

@@ -29,11 +29,11 @@ use crate::domain::access::scope::Scope;
 use crate::domain::config::WebhookConfig;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::event::{After, EventId, EventPage};
-use crate::domain::id::FileId;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{Answer, DisabledReason, Verdict, wait_after};
 use crate::metadata::{
-    ClaimedLane, FailureRow, LaneSave, MOST_FAILURES, Retried, RetriedFailure, WebhookRow,
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, MOST_FAILURES, Retried, RetriedFailure,
+    WebhookRow,
 };
 use crate::service::webhooks::{Delivery, body_of};
 use crate::tasks::step::{Step, reached};
@@ -240,10 +240,7 @@ impl Lane {
     fn push(&mut self, event: crate::domain::event::Event) {
         match body_of(&event) {
             Ok(body) => {
-                if let Some(held) = self.window.push(event, body) {
-                    self.rows += 1;
-                    self.unsaved.failed.push(held);
-                }
+                self.unsaved.failed.extend(self.window.push(event, body));
             }
             Err(error) => self.rest(&error, "writing an event"),
         }
@@ -354,7 +351,6 @@ impl Lane {
             Verdict::EventFault => {
                 let wait = wait_after(1, fastrand::f64()).unwrap_or_default();
                 let rows = self.window.fail(id, now.plus(wait), answer.status());
-                self.rows += rows.len() as u64;
                 self.unsaved.failed.extend(rows);
             }
         }
@@ -375,12 +371,9 @@ impl Lane {
             let (webhook, event) = (self.row.id, row.event);
             tracing::warn!(%webhook, %event, "all attempts to send an event have failed");
         }
-        if !matches!(outcome, Retried::Postponed(_)) {
-            self.rows = self.rows.saturating_sub(1);
-        }
         self.unsaved.retried.push(RetriedFailure {
             row: row.row,
-            file: row.file.filter(|_| !row.is_repeat),
+            file: row.file,
             outcome,
             attempts,
             status: answer.status(),
@@ -394,13 +387,20 @@ impl Lane {
         unsaved.is_answered || !unsaved.failed.is_empty() || !unsaved.retried.is_empty()
     }
 
+    /// Returns the number of rows that will wait or be held, if no request adds any.
+    fn rows_after_save(&self) -> u64 {
+        let is_over = |one: &&RetriedFailure| !matches!(one.outcome, Retried::Postponed(_));
+        let over = self.unsaved.retried.iter().filter(is_over).count() as u64;
+        self.rows.saturating_sub(over) + self.unsaved.failed.len() as u64
+    }
+
     /// Saves what was answered. Returns false if the lane has another owner.
     async fn save_if_needed(&mut self) -> bool {
         let moved = self.save_place_at.is_some_and(|at| Instant::now() >= at || self.is_stopping);
         if !(self.has_unsaved() || moved) || self.rests() {
             return true;
         }
-        if self.window.is_idle() && self.rows == 0 && self.sending.is_empty() {
+        if self.window.is_idle() && self.rows_after_save() == 0 && self.sending.is_empty() {
             self.health.note_idle();
         }
         self.window.settle();
@@ -418,7 +418,7 @@ impl Lane {
         let metadata = Arc::clone(&self.shared.store.inner().metadata);
         match metadata.save_lane(save).await {
             Ok(Some(saved)) => {
-                self.note_saved(saved.freed, saved.next_due);
+                self.note_saved(saved);
                 true
             }
             Ok(None) => {
@@ -433,9 +433,9 @@ impl Lane {
         }
     }
 
-    fn note_saved(&mut self, freed: Vec<FileId>, next_due: Option<Timestamp>) {
+    fn note_saved(&mut self, saved: LaneSaved) {
         reached(Step::DeliverySaved);
-        for file in freed {
+        for file in saved.freed {
             self.window.free(file);
         }
         if let Some(reason) = self.unsaved.disable {
@@ -444,7 +444,8 @@ impl Lane {
             reached(Step::EndpointDisabled);
         }
         self.unsaved = Unsaved::default();
-        self.next_due = next_due;
+        self.next_due = saved.next_due;
+        self.rows = saved.rows;
         self.save_place_at = None;
     }
 

@@ -100,6 +100,7 @@ async fn no_query_scans() {
         webhooks::LANE,
         webhooks::RELEASE,
         webhooks::SAVE,
+        webhooks::REPLACE_FAILURE,
         webhooks::END_FAILURE,
         webhooks::SET_FAILURE,
         webhooks::NEXT_OF_FILE,

@@ -116,6 +116,11 @@ macro_rules! failure_columns {
     };
 }
 
+/// Removes a row of the event that an earlier delivery or a request left. What the lane finds out now counts, and its
+/// row must stand behind those of the file's earlier events.
+pub(in crate::metadata::postgres) const REPLACE_FAILURE: &str = "DELETE FROM webhook_failures WHERE webhook_id = $1 AND event_id = $2 AND (state = 'failed' OR is_repeat)";
+
+/// A row that waits or is held goes on as it is.
 const INSERT_FAILURE: &str =
     "INSERT INTO webhook_failures (webhook_id, event_id, kind, organization_id, file_id, body,
      state, is_repeat, attempts, due_at, last_status) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -534,11 +539,13 @@ async fn store(sql: &Sql, save: &LaneSave) -> Result<Option<LaneSaved>, Fault> {
     if let Some(reason) = save.disable {
         disable(sql, save.id, reason, save.now).await?;
     }
-    Ok(Some(LaneSaved { freed, next_due: next_due(sql, &id).await? }))
+    let (rows, next_due) = (live(sql, &id).await?, next_due(sql, &id).await?);
+    Ok(Some(LaneSaved { freed, rows, next_due }))
 }
 
 async fn insert_failure(sql: &Sql, id: &str, failed: &FailureRow) -> Result<(), Fault> {
     let (event, at) = (failed.event.as_bytes().as_slice(), failed.at.as_millis());
+    sql.execute(REPLACE_FAILURE, &[&id, &event]).await?;
     let organization = failed.organization.as_ref().map(OrganizationId::as_str);
     let (kind, state) = (failed.kind.as_str(), failed.state.as_str());
     let file = failed.file.map(row::id);

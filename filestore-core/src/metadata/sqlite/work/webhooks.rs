@@ -112,6 +112,11 @@ macro_rules! failure_columns {
     };
 }
 
+/// Removes a row of the event that an earlier delivery or a request left. What the lane finds out now counts, and its
+/// row must stand behind those of the file's earlier events.
+pub(in crate::metadata::sqlite) const REPLACE_FAILURE: &str = "DELETE FROM webhook_failures WHERE webhook_id = ?1 AND event_id = ?2 AND (state = 'failed' OR is_repeat = 1)";
+
+/// A row that waits or is held goes on as it is.
 const INSERT_FAILURE: &str =
     "INSERT INTO webhook_failures (webhook_id, event_id, kind, organization_id, file_id, body,
      state, is_repeat, attempts, due_at, last_status) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -453,9 +458,13 @@ fn claimed(sql: &Connection, id: &str) -> Result<Option<ClaimedLane>, Fault> {
     })?;
     let Some((place, ahead, health)) = lane else { return Ok(None) };
     let failing = failing(sql, id)?;
-    let rows = row::first(sql, LIVE, [id], |row| row::count(row, 0))?.unwrap_or(0);
+    let rows = live(sql, id)?;
     let next_due = next_due(sql, id)?;
     Ok(Some(ClaimedLane { place, ahead, health, failing, rows, next_due }))
+}
+
+fn live(sql: &Connection, id: &str) -> Result<u64, Fault> {
+    Ok(row::first(sql, LIVE, [id], |row| row::count(row, 0))?.unwrap_or(0))
 }
 
 fn next_due(sql: &Connection, id: &str) -> Result<Option<Timestamp>, Fault> {
@@ -501,10 +510,12 @@ fn store(sql: &Connection, save: &LaneSave) -> Result<Option<LaneSaved>, Fault> 
     if let Some(reason) = save.disable {
         disable(sql, save.id, reason, save.now)?;
     }
-    Ok(Some(LaneSaved { freed, next_due: next_due(sql, &id)? }))
+    let (rows, next_due) = (live(sql, &id)?, next_due(sql, &id)?);
+    Ok(Some(LaneSaved { freed, rows, next_due }))
 }
 
 fn insert_failure(sql: &Connection, id: &str, failed: &FailureRow) -> Result<(), Fault> {
+    row::execute(sql, REPLACE_FAILURE, params![id, failed.event.as_bytes()])?;
     let params = params![
         id,
         failed.event.as_bytes(),
@@ -548,8 +559,7 @@ fn requeue(
     if row::first(sql, ONE, [id], webhook)?.is_none() {
         return Ok(Requeued::Unknown);
     }
-    let live = row::first(sql, LIVE, [id], |row| row::count(row, 0))?.unwrap_or(0);
-    if live + rows.len() as u64 > MOST_FAILURES {
+    if live(sql, id)? + rows.len() as u64 > MOST_FAILURES {
         return Ok(Requeued::Full);
     }
     for again in rows {

@@ -1,6 +1,8 @@
 //! One test for each fault that was found in the deliveries.
 
 use super::*;
+use crate::domain::event::{EventFilter, EventId};
+use crate::metadata::{FailureRow, LaneSave};
 
 /// Waits until each of these events was received at least twice.
 async fn until_repeated(endpoint: &Endpoint, ids: &[String]) {
@@ -21,5 +23,99 @@ async fn enabling_from_an_earlier_place_counts_although_a_lane_runs() {
 
     bench.store.webhooks().enable(webhook.id, Some(After::Start)).await.unwrap();
     until_repeated(&endpoint, &sent).await;
+    bench.stop().await;
+}
+
+/// Gives an event up, as if its attempts had all failed.
+async fn give_up(bench: &Bench, webhook: &Webhook, event: EventId, file: FileId) {
+    let metadata = &bench.store.inner().metadata;
+    let (owner, now) = ("an earlier owner", bench.store.now());
+    let lease = Lease { owner, now, until: now.plus(LEASE) };
+    let claimed = metadata.claim_lane(webhook.id, lease).await.unwrap().unwrap();
+    let failed = FailureRow {
+        row: 0,
+        event,
+        kind: "file.uploaded".parse().unwrap(),
+        organization: Some("acme".parse().unwrap()),
+        file: Some(file),
+        body: "{}".to_owned(),
+        state: FailureState::Failed,
+        is_repeat: false,
+        attempts: 10,
+        at: now,
+        last_status: Some(500),
+    };
+    let save = LaneSave {
+        id: webhook.id,
+        owner: owner.to_owned(),
+        now,
+        place: claimed.place,
+        ahead: Vec::new(),
+        health: claimed.health,
+        failed: vec![failed],
+        retried: Vec::new(),
+        disable: None,
+    };
+    metadata.save_lane(save).await.unwrap().unwrap();
+    metadata.release_lane(webhook.id, owner).await.unwrap();
+}
+
+async fn first_event(bench: &Bench) -> EventId {
+    let events = bench.store.events(&Scope::All);
+    let page = events.page(&EventFilter::new(), After::Start, 1).await.unwrap();
+    page.events[0].id
+}
+
+#[tokio::test]
+async fn a_replayed_event_that_was_given_up_and_fails_again_is_tried_again() {
+    let mut bench = Bench::new().await;
+    let file = bench.upload().await;
+    bench.delete(file).await;
+    let endpoint = Endpoint::start(|_, before| match before.len() {
+        0 => Reply::Status(500),
+        _ => Reply::Status(200),
+    })
+    .await;
+    let webhook = bench.webhook(&endpoint.url()).await;
+    let event = first_event(&bench).await;
+    give_up(&bench, &webhook, event, file).await;
+    bench.start();
+
+    let failures = bench.until_failures(&webhook, 2).await;
+    let states: Vec<_> = failures.iter().map(|one| (one.state, one.attempts)).collect();
+    assert_eq!(states, [(FailureState::Waiting, 1), (FailureState::Held, 0)]);
+    bench.clock.advance(Duration::from_secs(6));
+    bench.until_failures(&webhook, 0).await;
+    let received = endpoint.until_count(3).await;
+    let kinds: Vec<_> = told(&received).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, ["file.uploaded", "file.uploaded", "file.deleted"]);
+
+    bench.store.scoped(&Scope::All).restore(file).await.unwrap();
+    endpoint.until_count(4).await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_range_that_is_sent_again_ahead_of_the_place_does_not_stall_its_files() {
+    let mut bench = Bench::new().await;
+    let file = bench.upload().await;
+    bench.delete(file).await;
+    let is_well = Arc::new(AtomicBool::new(false));
+    let well = Arc::clone(&is_well);
+    let endpoint = Endpoint::start(move |_, _| {
+        Reply::Status(if well.load(Ordering::SeqCst) { 200 } else { 500 })
+    })
+    .await;
+    let webhook = bench.webhook(&endpoint.url()).await;
+    let event = first_event(&bench).await;
+    let again = Redeliver::Range(After::Start, event);
+    assert_eq!(bench.store.webhooks().redeliver(webhook.id, again).await.unwrap(), 1);
+    bench.start();
+
+    bench.until_failures(&webhook, 2).await;
+    is_well.store(true, Ordering::SeqCst);
+    bench.clock.advance(Duration::from_mins(6));
+    endpoint.until(|received| told(received).iter().any(|(kind, _)| kind == "file.deleted")).await;
+    bench.until_failures(&webhook, 0).await;
     bench.stop().await;
 }
