@@ -347,7 +347,7 @@ pub(crate) async fn an_event_is_queued_again_whatever_became_of_it(metadata: &dy
     saved(metadata, progress).await;
 
     let again = [2, 3, 4, 5].map(|number| failure(number, Some(9), FailureState::Waiting, 0));
-    let outcome = metadata.requeue(id, again.to_vec(), at(60)).await.unwrap();
+    let outcome = metadata.requeue(id, again.to_vec(), metadata.era(), at(60)).await.unwrap();
     assert_eq!(outcome, Requeued::Done(4));
     let rows = metadata.failures(id, None, 0, 9).await.unwrap();
     let seen: Vec<_> =
@@ -365,10 +365,10 @@ pub(crate) async fn an_event_is_queued_again_whatever_became_of_it(metadata: &dy
     assert_eq!(claim(metadata, id, "owner", 61).await.unwrap().failing, [file(2)]);
 
     let unknown = WebhookId::generate(at(1));
-    let outcome = metadata.requeue(unknown, again.to_vec(), at(60)).await.unwrap();
+    let outcome = metadata.requeue(unknown, again.to_vec(), metadata.era(), at(60)).await.unwrap();
     assert_eq!(outcome, Requeued::Unknown);
     let many = vec![again[0].clone(); usize::try_from(MOST_FAILURES).unwrap()];
-    assert_eq!(metadata.requeue(id, many, at(60)).await.unwrap(), Requeued::Full);
+    assert_eq!(metadata.requeue(id, many, metadata.era(), at(60)).await.unwrap(), Requeued::Full);
 }
 
 pub(crate) async fn an_event_that_fails_anew_replaces_what_was_left_of_it(metadata: &dyn Metadata) {
@@ -378,7 +378,10 @@ pub(crate) async fn an_event_that_fails_anew_replaces_what_was_left_of_it(metada
     progress.failed = vec![failure(3, Some(2), FailureState::Failed, 1)];
     assert_eq!(saved(metadata, progress).await.rows, 0);
     let repeat = failure(2, Some(2), FailureState::Waiting, 0);
-    assert_eq!(metadata.requeue(id, vec![repeat], at(60)).await.unwrap(), Requeued::Done(1));
+    assert_eq!(
+        metadata.requeue(id, vec![repeat], metadata.era(), at(60)).await.unwrap(),
+        Requeued::Done(1)
+    );
 
     let mut anew = save(id);
     anew.failed = vec![
@@ -470,10 +473,32 @@ pub(crate) async fn an_erasure_takes_the_webhooks_of_its_organization(metadata: 
     }
 
     let acme = "acme".parse().unwrap();
+    assert_eq!(metadata.left_of(&acme).await.unwrap().webhooks, 3, "one webhook, two events");
     assert_eq!(metadata.forget_webhooks_of(&acme).await.unwrap(), 1);
+    assert_eq!(metadata.left_of(&acme).await.unwrap().webhooks, 0);
+    let mut carrying = save(all);
+    carrying.failed = vec![failure(4, Some(2), FailureState::Waiting, 9)];
+    assert_eq!(metadata.save_lane(carrying).await.unwrap(), None, "a lane that read it before");
     assert_eq!(metadata.forget_webhooks_of(&acme).await.unwrap(), 0);
     let left = metadata.webhooks(None).await.unwrap();
     assert_eq!(left.iter().map(|row| row.id).collect::<Vec<_>>(), [all]);
     assert_eq!(listed(metadata, all).await, [(event(3), FailureState::Waiting)]);
     assert!(listed(metadata, own).await.is_empty());
+}
+
+pub(crate) async fn events_read_before_an_erasure_are_not_queued_after_it(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    let era = metadata.era();
+    metadata.end_era(&"acme".parse().unwrap(), at(40)).await.unwrap();
+    let of_another = FailureRow {
+        organization: Some("other".parse().unwrap()),
+        ..failure(3, Some(3), FailureState::Waiting, 0)
+    };
+    let rows = vec![failure(2, Some(2), FailureState::Waiting, 0), of_another];
+    let outcome = metadata.requeue(id, rows.clone(), era, at(60)).await.unwrap();
+    assert_eq!(outcome, Requeued::Done(1));
+    assert_eq!(listed(metadata, id).await, [(event(3), FailureState::Waiting)]);
+
+    let outcome = metadata.requeue(id, rows, metadata.era(), at(60)).await.unwrap();
+    assert_eq!(outcome, Requeued::Done(2), "events from after it");
 }

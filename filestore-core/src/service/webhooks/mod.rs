@@ -38,6 +38,7 @@ use crate::domain::config::WebhookConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::event::{After, Event, EventFilter, EventId};
 use crate::domain::id::WebhookId;
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
@@ -313,31 +314,39 @@ impl Webhooks<'_> {
     ///
     /// `EventsGone` if the log has forgotten an event. `Busy` if more than 10,000 events would wait.
     pub async fn redeliver(self, id: WebhookId, what: Redeliver) -> Result<u64> {
+        let era = self.metadata().era();
         let filter = self.row(id).await?.shown().filter();
         let queued = match what {
-            Redeliver::Event(event) => self.again_one(id, event, &filter).await?,
-            Redeliver::Range(after, until) => self.again_range(id, &filter, after, until).await?,
-            Redeliver::Failed => self.again_failed(id).await?,
+            Redeliver::Event(event) => self.again_one((id, era), event, &filter).await?,
+            Redeliver::Range(after, until) => {
+                self.again_range((id, era), &filter, after, until).await?
+            }
+            Redeliver::Failed => self.again_failed((id, era)).await?,
         };
         self.wake();
         Ok(queued)
     }
 
-    async fn again_one(self, id: WebhookId, event: EventId, filter: &EventFilter) -> Result<u64> {
+    async fn again_one(
+        self,
+        (id, era): (WebhookId, Era),
+        event: EventId,
+        filter: &EventFilter,
+    ) -> Result<u64> {
         if let Some(failed) = self.metadata().failure_of(id, event).await? {
-            return self.requeue(id, vec![failed]).await;
+            return self.requeue(id, vec![failed], era).await;
         }
         let found = self.event(event).await?;
         if !filter.passes(&found) {
             let message = "the webhook does not get events of this type or organization";
             return Err(Error::invalid("event_id", message));
         }
-        self.requeue(id, vec![repeat_of(&found)?]).await
+        self.requeue(id, vec![repeat_of(&found)?], era).await
     }
 
     async fn again_range(
         self,
-        id: WebhookId,
+        (id, era): (WebhookId, Era),
         filter: &EventFilter,
         after: After,
         until: EventId,
@@ -350,7 +359,7 @@ impl Webhooks<'_> {
             let wanted = within.iter().filter(|event| filter.passes(event));
             let rows: Vec<_> = wanted.map(repeat_of).collect::<Result<_>>()?;
             if !rows.is_empty() {
-                queued += self.requeue(id, rows).await?;
+                queued += self.requeue(id, rows, era).await?;
             }
             if end.is_some() {
                 return Ok(queued);
@@ -362,19 +371,19 @@ impl Webhooks<'_> {
         }
     }
 
-    async fn again_failed(self, id: WebhookId) -> Result<u64> {
+    async fn again_failed(self, (id, era): (WebhookId, Era)) -> Result<u64> {
         let (mut after, mut queued) = (0, 0);
         loop {
             let failed = Some(FailureState::Failed);
             let rows = self.metadata().failures(id, failed, after, PAGE).await?;
             let Some(last) = rows.last() else { return Ok(queued) };
             after = last.row;
-            queued += self.requeue(id, rows).await?;
+            queued += self.requeue(id, rows, era).await?;
         }
     }
 
-    async fn requeue(self, id: WebhookId, rows: Vec<FailureRow>) -> Result<u64> {
-        match self.metadata().requeue(id, rows, self.store.now()).await? {
+    async fn requeue(self, id: WebhookId, rows: Vec<FailureRow>, era: Era) -> Result<u64> {
+        match self.metadata().requeue(id, rows, era, self.store.now()).await? {
             Requeued::Done(queued) => Ok(queued),
             Requeued::Unknown => Err(Error::not_found("the webhook")),
             Requeued::Full => {

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use crate::domain::error::Result;
 use crate::domain::event::EventId;
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
@@ -24,7 +25,7 @@ use crate::metadata::{
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::{Lock, OwnedLease, Sql};
-use crate::metadata::postgres::tables::{events, row};
+use crate::metadata::postgres::tables::{erasures, events, row};
 
 macro_rules! columns {
     () => {
@@ -102,7 +103,7 @@ pub(in crate::metadata::postgres) const RENEW: &str =
 pub(in crate::metadata::postgres) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = $1 AND owner = $2";
 
-/// Ends the leases of all earlier processes. Reads a table with few rows.
+/// Takes all lanes from their owners. Reads a table with few rows.
 const END_LEASES: &str = "UPDATE webhook_lanes SET owner = NULL, leased_until = 0";
 
 pub(in crate::metadata::postgres) const SAVE: &str =
@@ -193,6 +194,9 @@ pub(in crate::metadata::postgres) const FORGET_EVENTS_OF: &str =
 /// Takes the row of a lane, and reads the webhook.
 pub(in crate::metadata::postgres) const TAKE: &str =
     "SELECT 1 FROM webhook_lanes WHERE webhook_id = $1 FOR UPDATE";
+
+/// Takes the rows of all lanes. Reads a table with few rows.
+const TAKE_ALL: &str = "SELECT 1 FROM webhook_lanes ORDER BY webhook_id FOR UPDATE";
 
 #[async_trait]
 impl Webhooks for PostgresMetadata {
@@ -334,12 +338,13 @@ impl Webhooks for PostgresMetadata {
         &self,
         id: WebhookId,
         rows: Vec<FailureRow>,
+        era: Era,
         now: Timestamp,
     ) -> Result<Requeued> {
-        let args = (id.to_string(), rows, now);
+        let args = (id.to_string(), rows, (era, now));
         self.engine
-            .write("queueing deliveries again", args, |sql, (id, rows, now)| {
-                Box::pin(requeue(sql, id, rows, *now))
+            .write("queueing deliveries again", args, |sql, (id, rows, at)| {
+                Box::pin(requeue(sql, id, rows, *at))
             })
             .await
     }
@@ -358,6 +363,9 @@ impl Webhooks for PostgresMetadata {
         self.engine
             .write("forgetting the webhooks of an organization", organization, |sql, of| {
                 Box::pin(async move {
+                    sql.rows(TAKE_ALL, &[]).await?;
+                    // A lane can have read events of the organization before they were blanked.
+                    end_leases(sql).await?;
                     let rows = sql.rows(OF_ORGANIZATION, &[of]).await?;
                     for row in &rows {
                         delete(sql, &row.try_get::<_, String>(0)?).await?;
@@ -370,7 +378,7 @@ impl Webhooks for PostgresMetadata {
     }
 }
 
-/// Ends the leases of all earlier processes.
+/// Takes all lanes from their owners.
 pub(super) async fn end_leases(sql: &Sql) -> Result<(), Fault> {
     sql.execute(END_LEASES, &[]).await.map(drop)
 }
@@ -593,7 +601,7 @@ async fn requeue(
     sql: &Sql,
     id: &str,
     rows: &[FailureRow],
-    now: Timestamp,
+    (era, now): (Era, Timestamp),
 ) -> Result<Requeued, Fault> {
     if !sql.exists(TAKE, &[&id]).await? {
         return Ok(Requeued::Unknown);
@@ -601,14 +609,21 @@ async fn requeue(
     if live(sql, id).await? + rows.len() as u64 > MOST_FAILURES {
         return Ok(Requeued::Full);
     }
+    let mut queued = 0;
     for again in rows {
+        if let Some(organization) = &again.organization
+            && erasures::is_since_kept(sql, organization, era).await?
+        {
+            continue;
+        }
         let event = again.event.as_bytes().as_slice();
         let organization = again.organization.as_ref().map(OrganizationId::as_str);
         let (kind, file) = (again.kind.as_str(), again.file.map(row::id));
         let at = now.as_millis();
         sql.execute(REQUEUE, &[&id, &event, &kind, &organization, &file, &again.body, &at]).await?;
+        queued += 1;
     }
-    Ok(Requeued::Done(rows.len() as u64))
+    Ok(Requeued::Done(queued))
 }
 
 fn damaged(what: String, source: Source) -> Fault {

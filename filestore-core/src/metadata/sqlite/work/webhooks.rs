@@ -6,6 +6,7 @@ use rusqlite::{Connection, Row, params};
 use crate::domain::error::Result;
 use crate::domain::event::EventId;
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
@@ -20,7 +21,7 @@ use crate::metadata::{
 
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
-use crate::metadata::sqlite::tables::{events, row};
+use crate::metadata::sqlite::tables::{erasures, events, row};
 
 macro_rules! columns {
     () => {
@@ -98,7 +99,7 @@ const RENEW: &str = "UPDATE webhook_lanes SET leased_until = ?2 WHERE owner = ?1
 pub(in crate::metadata::sqlite) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = ?1 AND owner = ?2";
 
-/// Ends the leases of an earlier process. Reads a table with few rows.
+/// Takes all lanes from their owners. Reads a table with few rows.
 const END_LEASES: &str = "UPDATE webhook_lanes SET owner = NULL, leased_until = 0";
 
 pub(in crate::metadata::sqlite) const SAVE: &str =
@@ -300,11 +301,12 @@ impl Webhooks for SqliteMetadata {
         &self,
         id: WebhookId,
         rows: Vec<FailureRow>,
+        era: Era,
         now: Timestamp,
     ) -> Result<Requeued> {
         self.writer
             .run("queueing deliveries again", move |tx| {
-                requeue(tx.sql, &id.to_string(), &rows, now)
+                requeue(tx.sql, &id.to_string(), &rows, (era, now))
             })
             .await
     }
@@ -322,6 +324,8 @@ impl Webhooks for SqliteMetadata {
         let organization = organization.clone();
         self.writer
             .run("forgetting the webhooks of an organization", move |tx| {
+                // A lane can have read events of the organization before they were blanked.
+                end_leases(tx.sql)?;
                 let of = organization.as_str();
                 let ids =
                     row::collect(
@@ -340,7 +344,7 @@ impl Webhooks for SqliteMetadata {
     }
 }
 
-/// Ends the leases of an earlier process.
+/// Takes all lanes from their owners.
 pub(super) fn end_leases(sql: &Connection) -> Result<(), Fault> {
     row::execute(sql, END_LEASES, []).map(drop)
 }
@@ -554,7 +558,7 @@ fn requeue(
     sql: &Connection,
     id: &str,
     rows: &[FailureRow],
-    now: Timestamp,
+    (era, now): (Era, Timestamp),
 ) -> Result<Requeued, Fault> {
     if row::first(sql, ONE, [id], webhook)?.is_none() {
         return Ok(Requeued::Unknown);
@@ -562,7 +566,13 @@ fn requeue(
     if live(sql, id)? + rows.len() as u64 > MOST_FAILURES {
         return Ok(Requeued::Full);
     }
+    let mut queued = 0;
     for again in rows {
+        if let Some(organization) = &again.organization
+            && erasures::is_since(sql, organization, era)?
+        {
+            continue;
+        }
         let params = params![
             id,
             again.event.as_bytes(),
@@ -573,8 +583,9 @@ fn requeue(
             now.as_millis(),
         ];
         row::execute(sql, REQUEUE, params)?;
+        queued += 1;
     }
-    Ok(Requeued::Done(rows.len() as u64))
+    Ok(Requeued::Done(queued))
 }
 
 fn damaged(what: &str, source: Source) -> Fault {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::domain::event::{EventFilter, EventId};
 use crate::metadata::{FailureRow, LaneSave};
+use crate::worker::NoProgress;
 
 /// Waits until each of these events was received at least twice.
 async fn until_repeated(endpoint: &Endpoint, ids: &[String]) {
@@ -118,4 +119,31 @@ async fn a_range_that_is_sent_again_ahead_of_the_place_does_not_stall_its_files(
     endpoint.until(|received| told(received).iter().any(|(kind, _)| kind == "file.deleted")).await;
     bench.until_failures(&webhook, 0).await;
     bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_erasure_takes_events_out_of_the_memory_of_lanes() {
+    let mut bench = Bench::new().await;
+    let endpoint = Endpoint::start(|_, before| match before.len() {
+        0 => Reply::Silence,
+        _ => Reply::Status(200),
+    })
+    .await;
+    let webhook = bench.webhook(&endpoint.url()).await;
+    bench.uploads(5).await;
+    bench.store.inner().uploads.publishing.idle().await;
+    bench.start();
+    endpoint.until_count(1).await;
+
+    let organization = "acme".parse().unwrap();
+    let admin = bench.store.admin();
+    let receipt = admin.erase_organization(&organization, &|| false, &NoProgress).await.unwrap();
+    assert!(receipt.is_complete, "{receipt:?}");
+    let received = endpoint
+        .until(|received| told(received).iter().any(|(kind, _)| kind == "organization.erased"))
+        .await;
+    let uploads = told(&received).into_iter().filter(|(kind, _)| kind == "file.uploaded");
+    assert_eq!(uploads.count(), 1, "the event that was under way");
+    bench.stop().await;
+    assert!(bench.failures(&webhook).await.is_empty());
 }
