@@ -101,7 +101,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::webhook::DeliveryFault;
+    use crate::domain::webhook::{DeliveryFault, retry_after};
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_249_200_000);
     const DAYS: Duration = Duration::from_hours(120);
@@ -138,6 +138,25 @@ mod tests {
         health.note(Answer::Status(429, Some(Duration::from_secs(90))), NOW, DAYS, 0.5);
         assert_eq!(health.at_once(8, NOW.plus(Duration::from_secs(89))), 0);
         assert_eq!(health.at_once(8, NOW.plus(Duration::from_secs(90))), 1);
+    }
+
+    #[test]
+    fn no_retry_after_makes_a_tight_loop() {
+        let past = retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NOW);
+        // The clock of the endpoint is a second behind.
+        let skewed = retry_after("Sat, 21 Nov 2026 08:19:59 GMT", NOW);
+        for asked in [retry_after("0", NOW), past, skewed] {
+            assert_eq!(asked, Some(Duration::ZERO));
+            let (mut health, mut now) = (known(), NOW);
+            for (pauses, seconds) in (1..).zip([4, 26, 53, 107, 269, 539]) {
+                health.note(Answer::Status(503, asked), now, DAYS, 0.5);
+                assert_eq!(health.stored.pauses, pauses);
+                now = now.plus(Duration::from_secs(seconds));
+                assert_eq!(health.at_once(8, now), 0, "after {seconds} s");
+                now = now.plus(Duration::from_secs(seconds));
+                assert_eq!(health.at_once(8, now), 1);
+            }
+        }
     }
 
     #[test]
