@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::health::Health;
 use super::lease::LaneLease;
@@ -35,6 +35,7 @@ use crate::metadata::{
     ClaimedLane, FailureRow, LaneSave, LaneSaved, MOST_FAILURES, Retried, RetriedFailure,
     WebhookRow,
 };
+use crate::service::events::BETWEEN_READS;
 use crate::service::webhooks::{Delivery, body_of};
 use crate::tasks::step::{Step, reached};
 
@@ -61,6 +62,8 @@ pub(super) struct Shared {
     pub(super) lease: Arc<LaneLease>,
     /// The deliveries of this server at the same time.
     pub(super) places: Arc<Semaphore>,
+    /// The reads of the log at the same time.
+    pub(super) reads: Arc<Semaphore>,
 }
 
 /// What a lane is told.
@@ -106,6 +109,8 @@ pub(super) struct Lane {
     reading: After,
     reader: JoinSet<Result<EventPage>>,
     has_more: bool,
+    /// When the last page was read.
+    read_at: Option<Instant>,
     sending: JoinSet<(Attempt, Answer, OwnedSemaphorePermit)>,
     /// The rows of [`Attempt::Again`] under way.
     retrying: HashSet<i64>,
@@ -139,6 +144,7 @@ impl Lane {
             reading,
             reader: JoinSet::new(),
             has_more: true,
+            read_at: None,
             sending: JoinSet::new(),
             retrying: HashSet::new(),
             rows: claimed.rows,
@@ -201,11 +207,19 @@ impl Lane {
         let (store, filter, after) =
             (self.shared.store.clone(), self.row.shown().filter(), self.reading);
         let wait = if self.has_more { Duration::ZERO } else { READ_WAIT };
-        self.reader
-            .spawn(async move { store.events(&Scope::All).wait(&filter, after, PAGE, wait).await });
+        let reads = Arc::clone(&self.shared.reads);
+        // At the end of the log, a read after each event would occupy the database.
+        let not_before = self.read_at.filter(|_| !self.has_more).map(|at| at + BETWEEN_READS);
+        self.reader.spawn(async move {
+            if let Some(at) = not_before {
+                sleep_until(at).await;
+            }
+            store.events(&Scope::All).wait_in_turn(&filter, after, PAGE, wait, &reads).await
+        });
     }
 
     fn take(&mut self, page: Result<EventPage>) {
+        self.read_at = Some(Instant::now());
         match page {
             Ok(page) => {
                 self.has_more = page.has_more;

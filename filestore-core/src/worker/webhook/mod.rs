@@ -41,6 +41,9 @@ const NOTICE: Duration = Duration::from_millis(200);
 /// The age from which failed events are forgotten.
 const KEEP_FAILURES: Duration = Duration::from_hours(14 * 24);
 
+/// The maximum number of lanes that read the log at the same time.
+const READS: usize = 4;
+
 /// Sends events as long as there are enabled webhooks, until `stop` returns true.
 pub(super) async fn run(store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
     forget_failures(store).await?;
@@ -100,6 +103,7 @@ impl Lanes {
             owner: store.inner().metadata.run_name(),
             lease: Arc::new(LaneLease::new()),
             places: Arc::new(Semaphore::new(in_flight)),
+            reads: Arc::new(Semaphore::new(READS)),
         };
         Self { shared, running: HashMap::new(), tasks: JoinSet::new() }
     }
