@@ -38,15 +38,11 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The maximum time until a stop is noticed.
 const NOTICE: Duration = Duration::from_millis(200);
 
-/// The age from which failed events are forgotten.
-const KEEP_FAILURES: Duration = Duration::from_hours(14 * 24);
-
 /// The maximum number of lanes that read the log at the same time.
 const READS: usize = 4;
 
 /// Sends events as long as there are enabled webhooks, until `stop` returns true.
 pub(super) async fn run(store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
-    forget_failures(store).await?;
     let config = store.config();
     if !config.webhooks.enabled || !has_enabled(&webhooks(store).await?) {
         return Ok(());
@@ -55,12 +51,6 @@ pub(super) async fn run(store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> 
     let outcome = lanes.run(stop).await;
     lanes.stop().await;
     outcome
-}
-
-async fn forget_failures(store: &FileStore) -> Result<()> {
-    let before = store.now().minus(KEEP_FAILURES);
-    while store.inner().metadata.forget_failures(before, 500).await? == 500 {}
-    Ok(())
 }
 
 async fn webhooks(store: &FileStore) -> Result<Vec<WebhookRow>> {

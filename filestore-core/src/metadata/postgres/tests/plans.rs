@@ -111,6 +111,7 @@ async fn no_query_scans() {
         webhooks::DUE,
         webhooks::FAILURES,
         webhooks::FAILURE_OF,
+        webhooks::ANY_OVER,
         webhooks::FORGET,
         webhooks::FORGET_EVENTS_OF,
         webhooks::TAKE,

@@ -181,6 +181,10 @@ const REQUEUE: &str =
      due_at = CASE webhook_failures.state WHEN 'held' THEN webhook_failures.due_at ELSE excluded.due_at END,
      state = CASE webhook_failures.state WHEN 'failed' THEN 'waiting' ELSE webhook_failures.state END";
 
+/// Looks for a failed event to forget, because most calls find none.
+pub(in crate::metadata::postgres) const ANY_OVER: &str =
+    "SELECT 1 FROM webhook_failures WHERE state = 'failed' AND due_at < $1 LIMIT 1";
+
 pub(in crate::metadata::postgres) const FORGET: &str = "DELETE FROM webhook_failures WHERE row_id IN
      (SELECT row_id FROM webhook_failures WHERE state = 'failed' AND due_at < $1 ORDER BY due_at LIMIT $2)";
 
@@ -351,6 +355,13 @@ impl Webhooks for PostgresMetadata {
 
     async fn forget_failures(&self, before: Timestamp, limit: usize) -> Result<u64> {
         let args = (before.as_millis(), row::limit(limit));
+        let looking =
+            self.engine.read("looking for failed deliveries to forget", &args.0, |sql, before| {
+                Box::pin(async move { sql.exists(ANY_OVER, &[before]).await })
+            });
+        if !looking.await? {
+            return Ok(0);
+        }
         self.engine
             .write("forgetting failed deliveries", args, |sql, (before, limit)| {
                 Box::pin(async move { sql.execute(FORGET, &[before, limit]).await })

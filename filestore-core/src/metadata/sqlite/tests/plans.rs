@@ -199,6 +199,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
         webhooks::DUE,
         webhooks::FAILURES,
         webhooks::FAILURE_OF,
+        webhooks::ANY_OVER,
         webhooks::FORGET,
         webhooks::FORGET_EVENTS_OF,
     ];

@@ -177,6 +177,10 @@ const REQUEUE: &str =
      due_at = CASE state WHEN 'held' THEN due_at ELSE excluded.due_at END,
      state = CASE state WHEN 'failed' THEN 'waiting' ELSE state END";
 
+/// Looks for a failed event to forget, because most calls find none.
+pub(in crate::metadata::sqlite) const ANY_OVER: &str =
+    "SELECT 1 FROM webhook_failures WHERE state = 'failed' AND due_at < ?1 LIMIT 1";
+
 pub(in crate::metadata::sqlite) const FORGET: &str = "DELETE FROM webhook_failures WHERE row_id IN
      (SELECT row_id FROM webhook_failures WHERE state = 'failed' AND due_at < ?1 ORDER BY due_at LIMIT ?2)";
 
@@ -312,6 +316,12 @@ impl Webhooks for SqliteMetadata {
     }
 
     async fn forget_failures(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        let looking = self.readers.run("looking for failed deliveries to forget", move |sql| {
+            row::first(sql, ANY_OVER, [before.as_millis()], |_| Ok(()))
+        });
+        if looking.await?.is_none() {
+            return Ok(0);
+        }
         self.writer
             .run("forgetting failed deliveries", move |tx| {
                 let params = params![before.as_millis(), row::limit(limit)];

@@ -147,3 +147,20 @@ async fn an_erasure_takes_events_out_of_the_memory_of_lanes() {
     bench.stop().await;
     assert!(bench.failures(&webhook).await.is_empty());
 }
+
+#[tokio::test]
+async fn upkeep_forgets_events_that_were_given_up_long_ago() {
+    let bench = Bench::new().await;
+    let file = bench.upload().await;
+    let webhook = bench.webhook("http://127.0.0.1:9/").await;
+    let event = first_event(&bench).await;
+    give_up(&bench, &webhook, event, file).await;
+    let admin = bench.store.admin();
+
+    bench.clock.advance(Duration::from_hours(14 * 24));
+    admin.upkeep().await.unwrap();
+    assert_eq!(bench.failures(&webhook).await.len(), 1);
+    bench.clock.advance(Duration::from_millis(1));
+    admin.upkeep().await.unwrap();
+    assert!(bench.failures(&webhook).await.is_empty());
+}
