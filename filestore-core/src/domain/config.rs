@@ -363,7 +363,8 @@ pub struct WebhookConfig {
     pub timeout: Duration,
     /// Maximum number of deliveries to one endpoint at the same time (default 8).
     pub concurrency: usize,
-    /// Maximum number of deliveries of this server at the same time (default 256).
+    /// Maximum number of deliveries of this server at the same time (default 256). Each webhook without a delivery
+    /// under way can begin one more.
     pub in_flight: usize,
     /// Time without an accepted event after which a webhook is disabled (default 5 days).
     pub disable_after: Duration,

@@ -62,6 +62,8 @@ pub(super) struct Shared {
     pub(super) lease: Arc<LaneLease>,
     /// The deliveries of this server at the same time.
     pub(super) places: Arc<Semaphore>,
+    /// Places for lanes that have nothing under way, one for each.
+    pub(super) own_places: Arc<Semaphore>,
     /// The reads of the log at the same time.
     pub(super) reads: Arc<Semaphore>,
 }
@@ -313,8 +315,11 @@ impl Lane {
         has_begun
     }
 
+    /// Takes a place for a delivery. If slow endpoints have all of them, a lane can still send one event at a time.
     fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.places).try_acquire_owned().ok()
+        let take = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
+        let own = || take(&self.shared.own_places).filter(|_| self.sending.is_empty());
+        take(&self.shared.places).or_else(own)
     }
 
     fn has_lease(&self) -> bool {

@@ -38,6 +38,9 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The maximum time until a stop is noticed.
 const NOTICE: Duration = Duration::from_millis(200);
 
+/// The number of lanes that have a place for one delivery, whatever other lanes have under way.
+const OWN_PLACES: usize = 1000;
+
 /// The maximum number of lanes that read the log at the same time.
 const READS: usize = 4;
 
@@ -93,6 +96,7 @@ impl Lanes {
             owner: store.inner().metadata.run_name(),
             lease: Arc::new(LaneLease::new()),
             places: Arc::new(Semaphore::new(in_flight)),
+            own_places: Arc::new(Semaphore::new(OWN_PLACES)),
             reads: Arc::new(Semaphore::new(READS)),
         };
         Self { shared, running: HashMap::new(), tasks: JoinSet::new() }

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::domain::access::scope::Scope;
+use crate::domain::config::StoreConfig;
 use crate::domain::error::ErrorKind;
 use crate::domain::event::After;
 use crate::domain::id::FileId;
@@ -32,9 +33,13 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
+        Self::with(local_config()).await
+    }
+
+    async fn with(config: StoreConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = ManualClock::at(NOW);
-        let store = FileStore::builder(dir.path()).config(local_config()).clock(clock.clock());
+        let store = FileStore::builder(dir.path()).config(config).clock(clock.clock());
         Self { store: store.open().await.unwrap(), clock, running: None, _dir: dir }
     }
 

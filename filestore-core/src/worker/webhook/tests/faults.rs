@@ -164,3 +164,22 @@ async fn upkeep_forgets_events_that_were_given_up_long_ago() {
     admin.upkeep().await.unwrap();
     assert!(bench.failures(&webhook).await.is_empty());
 }
+
+#[tokio::test]
+async fn slow_endpoints_leave_every_other_one_a_place() {
+    let mut config = local_config();
+    config.webhooks.in_flight = 1;
+    config.webhooks.timeout = Duration::from_mins(1);
+    let mut bench = Bench::with(config).await;
+    let slow = Endpoint::start(|_, _| Reply::Silence).await;
+    for _ in 0..40 {
+        bench.webhook(&slow.url()).await;
+    }
+    let fast = Endpoint::accepting().await;
+    bench.webhook(&fast.url()).await;
+    bench.uploads(3).await;
+    bench.start();
+    slow.until_count(40).await;
+    fast.until_count(3).await;
+    bench.kill().await;
+}
