@@ -174,10 +174,12 @@ pub(crate) async fn a_lane_has_one_owner_until_its_lease_ends(metadata: &dyn Met
     assert_eq!(claim(metadata, id, "other", 69).await, None);
     assert!(claim(metadata, id, "owner", 20).await.is_some(), "its own again");
     let lease = Lease { owner: "owner", now: at(60), until: at(120) };
-    metadata.renew_lanes(lease).await.unwrap();
+    assert_eq!(metadata.renew_lanes(lease).await.unwrap(), [id]);
     assert_eq!(claim(metadata, id, "other", 119).await, None);
     assert!(claim(metadata, id, "other", 120).await.is_some());
 
+    let late = Lease { owner: "owner", now: at(120), until: at(180) };
+    assert!(metadata.renew_lanes(late).await.unwrap().is_empty(), "it has lost the lane");
     assert_eq!(metadata.save_lane(save(id)).await.unwrap(), None, "the former owner is late");
     metadata.release_lane(id, "owner").await.unwrap();
     assert_eq!(claim(metadata, id, "third", 121).await, None, "it released another's lane");

@@ -39,8 +39,8 @@ pub trait Webhooks: Send + Sync + 'static {
     /// Claims the lane of an enabled webhook. `None` if another owner has it, or if it is disabled or deleted.
     async fn claim_lane(&self, id: WebhookId, lease: Lease<'_>) -> Result<Option<ClaimedLane>>;
 
-    /// Extends the leases of all lanes of an owner.
-    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<()>;
+    /// Extends the leases of all lanes of an owner. Returns their webhooks: the owner has lost all other lanes.
+    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<Vec<WebhookId>>;
 
     /// Gives a lane back.
     async fn release_lane(&self, id: WebhookId, owner: &str) -> Result<()>;

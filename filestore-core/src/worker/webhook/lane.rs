@@ -323,7 +323,7 @@ impl Lane {
     }
 
     fn has_lease(&self) -> bool {
-        self.shared.lease.is_valid()
+        self.shared.lease.is_valid() && !matches!(*self.settings.borrow(), Told::Lost)
     }
 
     fn send(&mut self, attempt: Attempt, id: EventId, body: Bytes, permit: OwnedSemaphorePermit) {

@@ -166,6 +166,7 @@ impl Lanes {
         Ok(())
     }
 
+    /// Renews the leases, and ends the lanes that this server has lost, for example while it slept.
     async fn renew_if_old(&self) -> Result<()> {
         let lease = &self.shared.lease;
         if !lease.is_old() {
@@ -174,7 +175,13 @@ impl Lanes {
         let (began, now) = (Instant::now(), self.shared.store.now());
         let until = now.plus(LEASE);
         let renewal = Lease { owner: &self.shared.owner, now, until };
-        self.shared.store.inner().metadata.renew_lanes(renewal).await?;
+        let kept = self.shared.store.inner().metadata.renew_lanes(renewal).await?;
+        // Before the lease counts again: a lane of another server must send nothing here.
+        for (id, running) in &self.running {
+            if !kept.contains(id) {
+                running.tell(Told::Lost);
+            }
+        }
         lease.renewed(began);
         Ok(())
     }

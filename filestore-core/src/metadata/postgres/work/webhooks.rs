@@ -98,7 +98,7 @@ pub(in crate::metadata::postgres) const LANE: &str =
      last_attempt_at, last_success_at, gaps FROM webhook_lanes WHERE webhook_id = $1";
 
 pub(in crate::metadata::postgres) const RENEW: &str =
-    "UPDATE webhook_lanes SET leased_until = $2 WHERE owner = $1";
+    "UPDATE webhook_lanes SET leased_until = $2 WHERE owner = $1 RETURNING webhook_id";
 
 pub(in crate::metadata::postgres) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = $1 AND owner = $2";
@@ -269,12 +269,12 @@ impl Webhooks for PostgresMetadata {
             .await
     }
 
-    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<()> {
+    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<Vec<WebhookId>> {
         self.engine
             .write("renewing the lanes of webhooks", OwnedLease::of(lease), |sql, lease| {
                 Box::pin(async move {
                     let until = lease.until.as_millis();
-                    sql.execute(RENEW, &[&lease.owner, &until]).await.map(drop)
+                    sql.collect(RENEW, &[&lease.owner, &until], renewed).await
                 })
             })
             .await
@@ -635,6 +635,10 @@ async fn requeue(
         queued += 1;
     }
     Ok(Requeued::Done(queued))
+}
+
+fn renewed(row: &Row) -> Result<WebhookId, Fault> {
+    row::parse(row, 0).map_err(|source| damaged("the lane of a webhook".to_owned(), source))
 }
 
 fn damaged(what: String, source: Source) -> Fault {

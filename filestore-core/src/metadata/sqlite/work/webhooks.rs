@@ -96,6 +96,9 @@ pub(in crate::metadata::sqlite) const LANE: &str =
 /// Reads a table with few rows.
 const RENEW: &str = "UPDATE webhook_lanes SET leased_until = ?2 WHERE owner = ?1";
 
+/// Reads a table with few rows.
+const OF_OWNER: &str = "SELECT webhook_id FROM webhook_lanes WHERE owner = ?1";
+
 pub(in crate::metadata::sqlite) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = ?1 AND owner = ?2";
 
@@ -242,11 +245,14 @@ impl Webhooks for SqliteMetadata {
             .await
     }
 
-    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<()> {
+    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<Vec<WebhookId>> {
         let (owner, until) = (lease.owner.to_owned(), lease.until.as_millis());
         self.writer
             .run("renewing the lanes of webhooks", move |tx| {
-                row::execute(tx.sql, RENEW, params![owner, until]).map(drop)
+                row::execute(tx.sql, RENEW, params![owner, until])?;
+                row::collect(tx.sql, OF_OWNER, [&owner], |row| {
+                    row::parse(row, 0).map_err(|source| damaged("the lane of a webhook", source))
+                })
             })
             .await
     }

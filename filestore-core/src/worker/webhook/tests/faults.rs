@@ -1,5 +1,6 @@
 //! One test for each fault that was found in the deliveries.
 
+use super::lease::RENEW_AFTER;
 use super::*;
 use crate::domain::event::{EventFilter, EventId};
 use crate::metadata::{FailureRow, LaneSave};
@@ -182,4 +183,29 @@ async fn slow_endpoints_leave_every_other_one_a_place() {
     slow.until_count(40).await;
     fast.until_count(3).await;
     bench.kill().await;
+}
+
+#[tokio::test]
+async fn a_server_that_slept_ends_the_lanes_that_it_lost() {
+    let bench = Bench::new().await;
+    let endpoint = Endpoint::accepting().await;
+    let webhooks = [bench.webhook(&endpoint.url()).await, bench.webhook(&endpoint.url()).await];
+    let metadata = &bench.store.inner().metadata;
+    let mut lanes = Lanes::new(&bench.store, 8);
+    lanes.adjust(metadata.webhooks(None).await.unwrap()).await.unwrap();
+
+    let then = bench.store.now().plus(LEASE);
+    let lease = Lease { owner: "another server", now: then, until: then.plus(LEASE) };
+    metadata.claim_lane(webhooks[0].id, lease).await.unwrap().expect("the lease is over");
+    lanes.shared.lease.renewed(Instant::now().checked_sub(RENEW_AFTER).unwrap());
+    lanes.renew_if_old().await.unwrap();
+
+    let lost = webhooks[0].id;
+    let told = webhooks.map(|one| lanes.running[&one.id].settings.borrow().clone());
+    assert_eq!(told[0], Told::Lost);
+    assert!(matches!(told[1], Told::Settings(_)));
+    let ended = tokio::time::timeout(HANG, lanes.tasks.join_next_with_id()).await;
+    lanes.note_ended(ended.expect("the lane ends").unwrap());
+    assert!(!lanes.running.contains_key(&lost));
+    lanes.stop().await;
 }
