@@ -91,6 +91,15 @@ enum Attempt {
     Again(FailureRow),
 }
 
+impl Attempt {
+    fn event(&self) -> EventId {
+        match self {
+            Self::First(id) => *id,
+            Self::Again(row) => row.event,
+        }
+    }
+}
+
 /// A failed event or a held one to store, or the outcome of another attempt.
 #[derive(Debug, Default)]
 struct Unsaved {
@@ -116,6 +125,8 @@ pub(super) struct Lane {
     sending: JoinSet<(Attempt, Answer, OwnedSemaphorePermit)>,
     /// The rows of [`Attempt::Again`] under way.
     retrying: HashSet<i64>,
+    /// True if the next trial is for an event that was not sent yet.
+    is_turn_of_first: bool,
     /// The number of rows that wait or are held.
     rows: u64,
     next_due: Option<Timestamp>,
@@ -149,6 +160,7 @@ impl Lane {
             read_at: None,
             sending: JoinSet::new(),
             retrying: HashSet::new(),
+            is_turn_of_first: true,
             rows: claimed.rows,
             next_due: claimed.next_due,
             unsaved: Unsaved::default(),
@@ -274,12 +286,21 @@ impl Lane {
     async fn begin_sends(&mut self) {
         let config = self.config();
         let most = self.health.at_once(config.concurrency, self.now());
+        // A trial is for one kind in turn. Otherwise an event that always fails could be the only trial.
+        if most == 1 && self.is_turn_of_first {
+            self.begin_first(most);
+        }
         // Half of the turns are for events that failed before, so that neither kind waits for the other.
         while self.sending.len() < most && self.retrying.len() < most.div_ceil(2) {
             if !self.begin_again(most).await {
                 break;
             }
         }
+        self.begin_first(most);
+    }
+
+    /// Begins first attempts.
+    fn begin_first(&mut self, most: usize) {
         while self.sending.len() < most && self.has_lease() {
             let Some(permit) = self.place() else { return };
             let Some(next) = self.window.next() else { return };
@@ -327,6 +348,7 @@ impl Lane {
     }
 
     fn send(&mut self, attempt: Attempt, id: EventId, body: Bytes, permit: OwnedSemaphorePermit) {
+        self.is_turn_of_first = matches!(attempt, Attempt::Again(_));
         let (store, row) = (self.shared.store.clone(), Arc::clone(&self.row));
         self.sending.spawn(async move {
             let state = &store.inner().webhooks;
@@ -351,7 +373,8 @@ impl Lane {
         reached(Step::DeliveryAnswered);
         let now = self.now();
         let config = self.config();
-        let disable = self.health.note(answer, now, config.disable_after, fastrand::f64());
+        let event = attempt.event();
+        let disable = self.health.note(event, answer, now, config.disable_after, fastrand::f64());
         self.unsaved.disable = self.unsaved.disable.or(disable);
         self.unsaved.is_answered = true;
         match attempt {

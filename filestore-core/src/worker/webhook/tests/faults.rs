@@ -209,3 +209,37 @@ async fn a_server_that_slept_ends_the_lanes_that_it_lost() {
     assert!(!lanes.running.contains_key(&lost));
     lanes.stop().await;
 }
+
+#[tokio::test]
+async fn healthy_types_pass_events_that_are_always_refused() {
+    let mut bench = Bench::new().await;
+    let files = bench.uploads(30).await;
+    let endpoint = Endpoint::start(|request, _| {
+        Reply::Status(if request.text("/type") == "file.uploaded" { 500 } else { 200 })
+    })
+    .await;
+    let webhook = bench.webhook(&endpoint.url()).await;
+    bench.start();
+    bench.until(&webhook, |shown| shown.health.paused_until.is_some()).await;
+    let other = bench.webhook("http://127.0.0.1:9/").await;
+    bench.store.webhooks().disable(other.id).await.unwrap();
+
+    // Each time that a pause is over, one event is a trial.
+    let healthy =
+        |received: &[Received]| told(received).iter().any(|(kind, _)| kind == "webhook.disabled");
+    for _ in 0..2 * files.len() {
+        let before = endpoint.received().len();
+        bench.clock.advance(Duration::from_mins(11));
+        endpoint.until(|received| received.len() > before || healthy(received)).await;
+        if healthy(&endpoint.received()) {
+            break;
+        }
+        let attempts = endpoint.received().len();
+        bench
+            .until(&webhook, |shown| shown.health.last_attempt_at == Some(bench.store.now()))
+            .await;
+        assert_eq!(endpoint.received().len(), attempts, "one trial");
+    }
+    assert!(healthy(&endpoint.received()));
+    bench.stop().await;
+}
