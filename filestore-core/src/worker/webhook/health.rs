@@ -13,6 +13,9 @@ const MOST_REFUSED: usize = 10;
 /// The longest pause that can be stored. A later instant comes from a clock that was wrong.
 const LONGEST: Duration = Duration::from_hours(2);
 
+/// The age of the last attempt from which a lane counts as one that no server had.
+const LONGEST_REST: Duration = Duration::from_hours(1);
+
 /// The health of one endpoint, with the facts that are only in memory.
 #[derive(Debug)]
 pub(super) struct Health {
@@ -24,8 +27,11 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Begins with the stored health.
-    pub(super) fn new(stored: WebhookHealth) -> Self {
+    /// Begins with the stored health. Time in which no server tried does not count as time without success.
+    pub(super) fn new(mut stored: WebhookHealth, now: Timestamp) -> Self {
+        if stored.last_attempt_at.is_some_and(|at| now > at.plus(LONGEST_REST)) {
+            stored.failing_since = None;
+        }
         Self { stored, refused: Vec::new(), is_unknown: true }
     }
 
@@ -46,13 +52,14 @@ impl Health {
     }
 
     /// Takes note of the answer to an event. `chance` (0 to 1) spreads the pauses. Returns the reason to disable the
-    /// webhook, if there is one.
+    /// webhook, if there is one. `patience` is the longest time without success. It is `None` while the clock is not
+    /// trusted: the time is then counted anew.
     pub(super) fn note(
         &mut self,
         event: EventId,
         answer: Answer,
         now: Timestamp,
-        disable_after: Duration,
+        patience: Option<Duration>,
         chance: f64,
     ) -> Option<DisabledReason> {
         self.stored.last_status = answer.status();
@@ -74,8 +81,12 @@ impl Health {
                 }
             }
         }
+        let Some(patience) = patience else {
+            self.stored.failing_since = Some(now);
+            return None;
+        };
         let since = *self.stored.failing_since.get_or_insert(now);
-        (now >= since.plus(disable_after)).then_some(DisabledReason::NoSuccess)
+        (now >= since.plus(patience)).then_some(DisabledReason::NoSuccess)
     }
 
     fn note_success(&mut self, now: Timestamp) {
@@ -108,7 +119,8 @@ mod tests {
     use crate::domain::webhook::{DeliveryFault, retry_after};
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_249_200_000);
-    const DAYS: Duration = Duration::from_hours(120);
+    const FIVE_DAYS: Duration = Duration::from_hours(120);
+    const DAYS: Option<Duration> = Some(FIVE_DAYS);
 
     fn event(number: u8) -> EventId {
         EventId::from_bytes([number; 16])
@@ -119,7 +131,7 @@ mod tests {
     }
 
     fn known() -> Health {
-        let mut health = Health::new(WebhookHealth::default());
+        let mut health = Health::new(WebhookHealth::default(), NOW);
         assert_eq!(health.at_once(8, NOW), 1, "the first event is a trial");
         assert_eq!(health.note(event(1), status(200), NOW, DAYS, 0.5), None);
         assert_eq!(health.at_once(8, NOW), 8);
@@ -193,9 +205,9 @@ mod tests {
         let timeout = Answer::Fault(DeliveryFault::Timeout);
         assert_eq!(health.note(event(1), timeout, NOW, DAYS, 0.5), None);
         assert_eq!(health.stored.failing_since, Some(NOW));
-        let almost = NOW.plus(DAYS).minus(Duration::from_millis(1));
+        let almost = NOW.plus(FIVE_DAYS).minus(Duration::from_millis(1));
         assert_eq!(health.note(event(1), timeout, almost, DAYS, 0.5), None);
-        let then = NOW.plus(DAYS);
+        let then = NOW.plus(FIVE_DAYS);
         assert_eq!(
             health.note(event(1), timeout, then, DAYS, 0.5),
             Some(DisabledReason::NoSuccess)
@@ -204,9 +216,39 @@ mod tests {
     }
 
     #[test]
+    fn time_in_which_no_server_tried_does_not_count() {
+        let timeout = Answer::Fault(DeliveryFault::Timeout);
+        let mut health = known();
+        health.note(event(1), timeout, NOW, DAYS, 0.5);
+        let hour = NOW.plus(Duration::from_hours(1));
+        let soon = Health::new(health.stored, hour);
+        assert_eq!(soon.stored.failing_since, Some(NOW));
+
+        let later = NOW.plus(FIVE_DAYS);
+        let mut health = Health::new(health.stored, later);
+        assert_eq!(health.note(event(1), timeout, later, DAYS, 0.5), None);
+        assert_eq!(health.stored.failing_since, Some(later));
+    }
+
+    #[test]
+    fn a_clock_that_leapt_disables_nothing() {
+        let timeout = Answer::Fault(DeliveryFault::Timeout);
+        let mut health = known();
+        health.note(event(1), timeout, NOW, DAYS, 0.5);
+        let leapt = NOW.plus(FIVE_DAYS);
+        assert_eq!(health.note(event(1), timeout, leapt, None, 0.5), None);
+        let settled = leapt.plus(Duration::from_hours(24));
+        assert_eq!(health.note(event(1), timeout, settled, DAYS, 0.5), None);
+        let then = leapt.plus(FIVE_DAYS);
+        let disabled = health.note(event(1), timeout, then, DAYS, 0.5);
+        assert_eq!(disabled, Some(DisabledReason::NoSuccess));
+    }
+
+    #[test]
     fn a_pause_of_a_clock_that_was_wrong_is_over() {
         let far = Some(NOW.plus(Duration::from_hours(24 * 365)));
-        let health = Health::new(WebhookHealth { paused_until: far, ..WebhookHealth::default() });
+        let stored = WebhookHealth { paused_until: far, ..WebhookHealth::default() };
+        let health = Health::new(stored, NOW);
         assert_eq!(health.at_once(8, NOW), 1);
     }
 }

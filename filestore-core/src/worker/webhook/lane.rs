@@ -148,12 +148,13 @@ impl Lane {
         settings: Settings,
     ) -> Self {
         let reading = claimed.place.map_or(After::Start, After::Event);
+        let health = Health::new(claimed.health, shared.store.now());
         Self {
             shared,
             row,
             settings,
             window: Window::new(claimed.place, claimed.ahead, claimed.failing),
-            health: Health::new(claimed.health),
+            health,
             reading,
             reader: JoinSet::new(),
             has_more: true,
@@ -372,9 +373,9 @@ impl Lane {
     fn note(&mut self, attempt: Attempt, answer: Answer) {
         reached(Step::DeliveryAnswered);
         let now = self.now();
-        let config = self.config();
-        let event = attempt.event();
-        let disable = self.health.note(event, answer, now, config.disable_after, fastrand::f64());
+        let is_trusted = self.shared.store.inner().background.may_remove();
+        let patience = is_trusted.then_some(self.config().disable_after);
+        let disable = self.health.note(attempt.event(), answer, now, patience, fastrand::f64());
         self.unsaved.disable = self.unsaved.disable.or(disable);
         self.unsaved.is_answered = true;
         match attempt {

@@ -243,3 +243,37 @@ async fn healthy_types_pass_events_that_are_always_refused() {
     assert!(healthy(&endpoint.received()));
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn a_leap_of_the_clock_disables_no_webhook() {
+    let mut bench = Bench::new().await;
+    let endpoint = Endpoint::start(|_, _| Reply::Status(503)).await;
+    let webhook = bench.webhook(&endpoint.url()).await;
+    bench.upload().await;
+    bench.start();
+    bench.until(&webhook, |shown| shown.health.pauses == 1).await;
+
+    let then = NOW.plus(Duration::from_hours(6 * 24));
+    bench.clock.set(then);
+    let shown = bench.until(&webhook, |shown| shown.health.pauses == 2).await;
+    assert_eq!((shown.disabled, shown.health.failing_since), (None, Some(then)));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn days_without_a_server_disable_no_webhook() {
+    let mut bench = Bench::new().await;
+    let endpoint = Endpoint::start(|_, _| Reply::Status(503)).await;
+    let webhook = bench.webhook(&endpoint.url()).await;
+    bench.upload().await;
+    bench.start();
+    bench.until(&webhook, |shown| shown.health.pauses == 1).await;
+    bench.stop().await;
+
+    bench.clock.advance(Duration::from_hours(6 * 24));
+    bench.start();
+    let shown = bench.until(&webhook, |shown| shown.health.pauses == 2).await;
+    let now = Some(bench.store.now());
+    assert_eq!((shown.disabled, shown.health.failing_since), (None, now));
+    bench.stop().await;
+}
