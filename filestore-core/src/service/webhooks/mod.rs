@@ -220,6 +220,9 @@ impl Webhooks<'_> {
     }
 
     /// Replaces the secret. Until the end of `overlap`, at most 30 days, both secrets sign.
+    ///
+    /// `Conflict` while the secret before the present one still signs. With an overlap of zero, all earlier secrets
+    /// end at once.
     pub async fn rotate(
         self,
         id: WebhookId,
@@ -230,10 +233,23 @@ impl Webhooks<'_> {
             let error = Error::invalid("overlap_s", message);
             return Err(error.with_limit(LONGEST_OVERLAP.as_secs()));
         }
+        if !overlap.is_zero() {
+            self.check_rotated(id).await?;
+        }
         let secret = WebhookSecret::generate();
         let until = self.store.now().plus(overlap);
         let shown = self.change(id, WebhookChange::Rotate(secret.clone(), until)).await?;
         Ok((shown, secret))
+    }
+
+    /// Checks that no former secret signs. A rotation would end it before the time that was promised.
+    async fn check_rotated(self, id: WebhookId) -> Result<()> {
+        let former = self.row(id).await?.secrets.former;
+        if former.is_none_or(|(_, until)| until <= self.store.now()) {
+            return Ok(());
+        }
+        let message = "the former secret still signs (former_secret_until): wait, or end it now with overlap_s 0";
+        Err(Error::new(ErrorKind::Conflict, message).with_field("overlap_s"))
     }
 
     /// Stops sending events. The webhook keeps its place in the log.

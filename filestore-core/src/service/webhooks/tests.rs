@@ -173,3 +173,26 @@ async fn a_rotation_signs_with_both_secrets_and_the_settings_change() {
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
     assert_eq!(store.webhooks().get(webhook.id).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+#[tokio::test]
+async fn a_second_rotation_does_not_cut_an_overlap_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(NOW);
+    let builder = FileStore::builder(dir.path()).config(local_config()).clock(clock.clock());
+    let store = builder.open().await.unwrap();
+    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:9/")).await.unwrap();
+    let hour = Duration::from_hours(1);
+    store.webhooks().rotate(webhook.id, hour).await.unwrap();
+
+    clock.advance(hour.saturating_sub(Duration::from_millis(1)));
+    let refused = store.webhooks().rotate(webhook.id, hour).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(refused.details().field.as_deref(), Some("overlap_s"));
+    let shown = store.webhooks().get(webhook.id).await.unwrap();
+    assert_eq!(shown.former_secret_until, Some(NOW.plus(hour)));
+
+    clock.advance(Duration::from_millis(1));
+    store.webhooks().rotate(webhook.id, hour).await.unwrap();
+    let (ended, _) = store.webhooks().rotate(webhook.id, Duration::ZERO).await.unwrap();
+    assert_eq!(ended.former_secret_until, Some(store.now()), "no earlier secret signs");
+}
