@@ -42,7 +42,8 @@ use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
-    Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret, WebhookSecrets,
+    Redelivered, Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret,
+    WebhookSecrets,
 };
 use crate::metadata::{
     FailureRow, MOST_FAILURES, Metadata, Requeued, WebhookChange, WebhookMade, WebhookRow,
@@ -57,6 +58,9 @@ const BETWEEN_PINGS: Duration = Duration::from_secs(5);
 
 /// The number of events that one transaction queues again.
 const PAGE: usize = 200;
+
+/// The number of pages that one request reads. A page looks at 5,000 events at most.
+const PAGES: usize = 20;
 
 /// The state of webhooks in memory.
 pub(crate) struct WebhookState {
@@ -325,22 +329,25 @@ impl Webhooks<'_> {
         Ok(FailurePage { failures: rows.iter().map(FailureRow::shown).collect(), next })
     }
 
-    /// Queues events to be sent again. Returns their number. The webhook gets them with their old ids, at once, and
-    /// without regard to the order of other events.
+    /// Queues events to be sent again. The webhook gets them with their old ids, at once, and without regard to the
+    /// order of other events. A long range needs several requests, each from the place that the one before returned.
     ///
-    /// `EventsGone` if the log has forgotten an event. `Busy` if more than 10,000 events would wait.
-    pub async fn redeliver(self, id: WebhookId, what: Redeliver) -> Result<u64> {
+    /// `EventsGone` if the log has forgotten an event. `Busy` if more than 10,000 events would wait, and none was
+    /// queued.
+    pub async fn redeliver(self, id: WebhookId, what: Redeliver) -> Result<Redelivered> {
         let era = self.metadata().era();
         let filter = self.row(id).await?.shown().filter();
-        let queued = match what {
-            Redeliver::Event(event) => self.again_one((id, era), event, &filter).await?,
+        let again = match what {
+            Redeliver::Event(event) => {
+                Redelivered::new(self.again_one((id, era), event, &filter).await?, None)
+            }
             Redeliver::Range(after, until) => {
                 self.again_range((id, era), &filter, after, until).await?
             }
-            Redeliver::Failed => self.again_failed((id, era)).await?,
+            Redeliver::Failed => Redelivered::new(self.again_failed((id, era)).await?, None),
         };
         self.wake();
-        Ok(queued)
+        Ok(again)
     }
 
     async fn again_one(
@@ -366,25 +373,36 @@ impl Webhooks<'_> {
         filter: &EventFilter,
         after: After,
         until: EventId,
-    ) -> Result<u64> {
-        let (everything, mut after, mut queued) = (EventFilter::new(), after, 0);
-        loop {
-            let page = self.events().page(&everything, after, PAGE).await?;
-            let end = page.events.iter().position(|event| event.id == until);
-            let within = &page.events[..end.map_or(page.events.len(), |at| at + 1)];
-            let wanted = within.iter().filter(|event| filter.passes(event));
-            let rows: Vec<_> = wanted.map(repeat_of).collect::<Result<_>>()?;
+    ) -> Result<Redelivered> {
+        let naming = &self.store.inner().naming;
+        let end = naming.position(&self.event(until).await?.id);
+        let is_behind = match &after {
+            After::Start => true,
+            After::Event(id) => naming.position(id) < end,
+            After::End => false,
+        };
+        if !is_behind {
+            return Err(Error::invalid("until", "the event is not behind the first place"));
+        }
+
+        let (mut after, mut queued) = (after, 0);
+        for _ in 0..PAGES {
+            let page = self.events().page(filter, after, PAGE).await?;
+            let within = page.events.iter().filter(|event| naming.position(&event.id) <= end);
+            let rows: Vec<_> = within.map(repeat_of).collect::<Result<_>>()?;
             if !rows.is_empty() {
-                queued += self.requeue(id, rows, era).await?;
+                match self.requeue(id, rows, era).await {
+                    Ok(more) => queued += more,
+                    Err(error) if error.kind() == ErrorKind::Busy && queued > 0 => break,
+                    Err(error) => return Err(error),
+                }
             }
-            if end.is_some() {
-                return Ok(queued);
-            }
-            if !page.has_more {
-                return Err(Error::invalid("until", "the event is not behind the first place"));
+            if !page.has_more || page.looked_at >= end {
+                return Ok(Redelivered::new(queued, None));
             }
             after = page.next;
         }
+        Ok(Redelivered::new(queued, event_of(after)))
     }
 
     async fn again_failed(self, (id, era): (WebhookId, Era)) -> Result<u64> {
