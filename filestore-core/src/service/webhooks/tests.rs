@@ -85,6 +85,15 @@ async fn endpoints_that_do_not_answer_well_have_a_fault_each() {
 }
 
 #[tokio::test]
+async fn a_head_without_an_end_is_read_up_to_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store_in(&dir).await;
+    let endpoint = Endpoint::start(|_, _| Reply::EndlessHead).await;
+    let fault = ping(&store, &endpoint.url()).await.fault;
+    assert_eq!(fault, Some(DeliveryFault::Broken), "before the time limit");
+}
+
+#[tokio::test]
 async fn every_address_of_a_name_must_be_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let store = store_in(&dir).await;
