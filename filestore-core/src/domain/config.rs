@@ -10,6 +10,7 @@ use super::access::signature::SigningSecret;
 use super::file::variant::{Fit, VariantSize};
 use super::provider::{ProviderCode, ProviderConfig};
 use super::report::fsck::FsckDepth;
+#[cfg(feature = "webhooks")]
 use super::webhook::{AllowedHosts, UrlRules};
 
 pub(crate) use self::check::InvalidSetting;
@@ -387,6 +388,7 @@ impl Default for WebhookConfig {
     }
 }
 
+#[cfg(feature = "webhooks")]
 impl WebhookConfig {
     /// Returns the rules for URLs. Entries that mean nothing were refused when the configuration was checked.
     pub(crate) fn rules(&self) -> UrlRules {

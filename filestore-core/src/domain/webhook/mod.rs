@@ -42,7 +42,6 @@ macro_rules! words {
         }
     };
 }
-use words;
 
 mod address;
 mod answer;
