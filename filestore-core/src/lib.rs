@@ -259,7 +259,7 @@ pub mod webhooks {
     pub use crate::domain::id::WebhookId;
     pub use crate::domain::webhook::{
         DeliveryFault, Disabled, DisabledReason, FailurePage, FailureState, NewWebhook, PingReport,
-        Redeliver, Webhook, WebhookCounts, WebhookEdit, WebhookFailure, WebhookHealth,
+        Redeliver, Redelivered, Webhook, WebhookCounts, WebhookEdit, WebhookFailure, WebhookHealth,
         WebhookSecret, WebhookUrl,
     };
     pub use crate::service::Webhooks;

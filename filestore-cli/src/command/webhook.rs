@@ -99,7 +99,14 @@ async fn redeliver(args: RedeliverArgs, target: &dyn Target, out: Output) -> Res
         (None, Some(after), Some(until)) => RedeliverWebhook::range(after, until),
         _ => RedeliverWebhook::failed(),
     };
-    let reply = target.redeliver(id, &what).await.map_err(|e| doing(e, "send again to", id))?;
+    let again = |e| doing(e, "send again to", id);
+    let mut reply = target.redeliver(id, &what).await.map_err(again)?;
+    while let (Some(next), Some(until)) = (reply.next.take(), what.until.as_deref()) {
+        let range = RedeliverWebhook::range(next, until);
+        let more = target.redeliver(id, &range).await.map_err(again)?;
+        reply.queued += more.queued;
+        reply.next = more.next;
+    }
     out.report(&reply, |reply| format!("{} will be sent again", counted(reply.queued, "event")))?;
     Ok(Exit::Done)
 }

@@ -290,13 +290,8 @@ pub struct WebhookFailuresQuery {
 pub struct RedeliverReply {
     /// Number of events that are sent again.
     pub queued: u64,
-}
-
-impl RedeliverReply {
-    /// Tells the number of events.
-    pub fn new(queued: u64) -> Self {
-        Self { queued }
-    }
+    /// If the range is too long for one request: the `after` of the next request. Otherwise null.
+    pub next: Option<String>,
 }
 
 /// The reply to DELETE `/webhooks/{webhook_id}`.

@@ -10,6 +10,7 @@ use super::access::signature::SigningSecret;
 use super::file::variant::{Fit, VariantSize};
 use super::provider::{ProviderCode, ProviderConfig};
 use super::report::fsck::FsckDepth;
+#[cfg(feature = "webhooks")]
 use super::webhook::{AllowedHosts, UrlRules};
 
 pub(crate) use self::check::InvalidSetting;
@@ -363,7 +364,8 @@ pub struct WebhookConfig {
     pub timeout: Duration,
     /// Maximum number of deliveries to one endpoint at the same time (default 8).
     pub concurrency: usize,
-    /// Maximum number of deliveries of this server at the same time (default 256).
+    /// Maximum number of deliveries of this server at the same time (default 256). Each webhook without a delivery
+    /// under way can begin one more.
     pub in_flight: usize,
     /// Time without an accepted event after which a webhook is disabled (default 5 days).
     pub disable_after: Duration,
@@ -386,6 +388,7 @@ impl Default for WebhookConfig {
     }
 }
 
+#[cfg(feature = "webhooks")]
 impl WebhookConfig {
     /// Returns the rules for URLs. Entries that mean nothing were refused when the configuration was checked.
     pub(crate) fn rules(&self) -> UrlRules {

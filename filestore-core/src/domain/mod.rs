@@ -7,6 +7,10 @@ pub mod report;
 pub mod time;
 pub mod error;
 pub mod event;
+#[cfg_attr(
+    not(feature = "webhooks"),
+    expect(dead_code, unused_imports, reason = "a build without webhooks sends nothing")
+)]
 pub mod webhook;
 pub mod id;
 pub mod patch;

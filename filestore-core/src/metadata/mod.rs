@@ -19,6 +19,10 @@
 
 mod types;
 mod resumable;
+#[cfg_attr(
+    not(feature = "webhooks"),
+    expect(dead_code, reason = "a build without webhooks sends nothing")
+)]
 mod webhook;
 mod groups;
 mod servers;

@@ -25,6 +25,8 @@ pub struct WebhookRow {
     pub(crate) health: WebhookHealth,
     /// The time from which an event that failed is due. `None` if none waits.
     pub(crate) next_due: Option<Timestamp>,
+    /// The owner of the lane. `None` if nobody has it.
+    pub(crate) owner: Option<String>,
 }
 
 impl WebhookRow {
@@ -148,7 +150,8 @@ pub struct LaneSave {
     pub(crate) place: Option<EventId>,
     pub(crate) ahead: Vec<EventId>,
     pub(crate) health: WebhookHealth,
-    /// Events that failed, and later events of their files, in their order.
+    /// Events that failed, and later events of their files, in their order. They replace rows of the same events that
+    /// are given up or are repeats.
     pub(crate) failed: Vec<FailureRow>,
     pub(crate) retried: Vec<RetriedFailure>,
     /// Disables the webhook.
@@ -160,6 +163,8 @@ pub struct LaneSave {
 pub struct LaneSaved {
     /// The files of retried events without further events that wait.
     pub(crate) freed: Vec<FileId>,
+    /// The number of rows that wait or are held.
+    pub(crate) rows: u64,
     pub(crate) next_due: Option<Timestamp>,
 }
 

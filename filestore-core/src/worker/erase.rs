@@ -287,8 +287,18 @@ impl<'a> Erasure<'a> {
         reached(Step::OrganizationForgotten);
         self.removed.bindings += forgotten.bindings;
         self.removed.replies += forgotten.replies;
-        metadata.forget_webhooks_of(self.organization).await?;
-        self.blank_events().await
+        self.blank_events().await?;
+        self.forget_webhooks().await
+    }
+
+    /// Removes the organization's webhooks, and its events that wait for others. Lanes that read events before they
+    /// were blank store none of them. What such a lane has under way is still sent.
+    async fn forget_webhooks(&self) -> Result<()> {
+        let inner = self.store.inner();
+        inner.metadata.forget_webhooks_of(self.organization).await?;
+        #[cfg(feature = "webhooks")]
+        inner.webhooks.wanted.notify();
+        Ok(())
     }
 
     /// Removes everything from the organization's events, except position and time. The cursors of readers stay

@@ -153,8 +153,8 @@ async fn ping(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Fail
 async fn redeliver(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Failure> {
     let request = to_redeliver(&read_json(&call, body).await?)?;
     let what = Redeliver::try_from(&request)?;
-    let queued = call.store().webhooks().redeliver(id.plain().parse()?, what).await?;
-    reply::ok(&RedeliverReply::new(queued))
+    let again = call.store().webhooks().redeliver(id.plain().parse()?, what).await?;
+    reply::ok(&RedeliverReply::from(again))
 }
 
 fn to_redeliver(json: &[u8]) -> error::Result<RedeliverWebhook> {

@@ -318,8 +318,7 @@ impl Target for Direct {
     }
 
     async fn redeliver(&self, id: &str, what: &RedeliverWebhook) -> Result<RedeliverReply> {
-        let queued = self.store.webhooks().redeliver(id.parse()?, what.try_into()?).await?;
-        Ok(RedeliverReply::new(queued))
+        Ok(self.store.webhooks().redeliver(id.parse()?, what.try_into()?).await?.into())
     }
 
     async fn enable_webhook(&self, id: &str, from: &EnableWebhook) -> Result<WebhookReply> {

@@ -7,8 +7,8 @@ use crate::domain::error::{Error, Result};
 use crate::domain::event::{After, EventKind};
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
-    DeliveryFault, FailurePage, FailureState, NewWebhook, PingReport, Redeliver, Webhook,
-    WebhookEdit, WebhookFailure, WebhookSecret,
+    DeliveryFault, FailurePage, FailureState, NewWebhook, PingReport, Redeliver, Redelivered,
+    Webhook, WebhookEdit, WebhookFailure, WebhookSecret,
 };
 
 /// Seconds for which the former secret signs too, without another wish.
@@ -33,6 +33,12 @@ impl TryFrom<&api::CreateWebhook> for NewWebhook {
             new.from = place(from)?;
         }
         Ok(new)
+    }
+}
+
+impl From<Redelivered> for api::RedeliverReply {
+    fn from(again: Redelivered) -> Self {
+        Self { queued: again.queued, next: again.next.map(|event| event.to_string()) }
     }
 }
 

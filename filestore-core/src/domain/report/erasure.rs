@@ -171,12 +171,14 @@ pub struct LeftInDatabase {
     pub uploads: u64,
     /// Events, except those of existing files, and those about earlier erasures.
     pub events: u64,
+    /// Webhooks, and events that wait for webhooks or failed.
+    pub webhooks: u64,
 }
 
 impl LeftInDatabase {
     /// Describes the remaining rows. `None` if there are none.
     pub(crate) fn describe(self) -> Option<String> {
-        let Self { files, dropped, notes, bindings, replies, uploads, events } = self;
+        let Self { files, dropped, notes, bindings, replies, uploads, events, webhooks } = self;
         let all = [
             (files, "files"),
             (dropped, "replaced blobs, which stay listed until their grace period ends"),
@@ -185,6 +187,7 @@ impl LeftInDatabase {
             (replies, "remembered replies"),
             (uploads, "resumable uploads"),
             (events, "events"),
+            (webhooks, "webhooks or their waiting events"),
         ];
         let left: Vec<_> = all
             .into_iter()

@@ -6,29 +6,31 @@
 //! are called, and those that the configuration names.
 //!
 //! An IPv6 address can contain an IPv4 address that a translator calls in the end. The contained address must pass
-//! as well.
+//! as well. A network that translates with a prefix of its own is not known here. Its translator must refuse such
+//! addresses itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// The IPv4 ranges that are not public. The list is the registry of special-purpose addresses (RFC 6890), with
-/// multicast.
-const REFUSED_V4: [(Ipv4Addr, u8); 16] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),       // this network
-    (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared by a provider's customers
-    (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
-    (Ipv4Addr::new(169, 254, 0, 0), 16),  // link-local, metadata services
-    (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
-    (Ipv4Addr::new(192, 0, 0, 0), 24),    // protocol assignments
-    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
-    (Ipv4Addr::new(192, 88, 99, 0), 24),  // relays of 6to4
-    (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
-    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
-    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
-    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
-    (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
-    (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved
+/// multicast and one public address that only a cloud's machines reach.
+const REFUSED_V4: [(Ipv4Addr, u8); 17] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),        // this network
+    (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
+    (Ipv4Addr::new(100, 64, 0, 0), 10),    // shared by a provider's customers
+    (Ipv4Addr::new(127, 0, 0, 0), 8),      // loopback
+    (Ipv4Addr::new(169, 254, 0, 0), 16),   // link-local, metadata services
+    (Ipv4Addr::new(168, 63, 129, 16), 32), // the host of a virtual machine in Azure
+    (Ipv4Addr::new(172, 16, 0, 0), 12),    // private
+    (Ipv4Addr::new(192, 0, 0, 0), 24),     // protocol assignments
+    (Ipv4Addr::new(192, 0, 2, 0), 24),     // documentation
+    (Ipv4Addr::new(192, 88, 99, 0), 24),   // relays of 6to4
+    (Ipv4Addr::new(192, 168, 0, 0), 16),   // private
+    (Ipv4Addr::new(198, 18, 0, 0), 15),    // benchmarks
+    (Ipv4Addr::new(198, 51, 100, 0), 24),  // documentation
+    (Ipv4Addr::new(203, 0, 113, 0), 24),   // documentation
+    (Ipv4Addr::new(224, 0, 0, 0), 4),      // multicast
+    (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved
     (Ipv4Addr::BROADCAST, 32),
 ];
 
@@ -182,6 +184,7 @@ mod tests {
             "127.0.0.1",
             "127.9.9.9",
             "169.254.169.254",
+            "168.63.129.16",
             "172.16.0.1",
             "172.31.255.255",
             "192.0.0.8",
@@ -205,6 +208,7 @@ mod tests {
             "::ffff:169.254.169.254",
             "64:ff9b::7f00:1",
             "64:ff9b::a9fe:a9fe",
+            "64:ff9b::a83f:8110",
             "64:ff9b:1::1",
             "100::1",
             "2001::1",

@@ -277,6 +277,23 @@ pub enum Redeliver {
     Failed,
 }
 
+/// The outcome of a request to send events again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Redelivered {
+    /// The number of events that are sent again.
+    pub queued: u64,
+    /// The place from which to go on, if the range is too long for one request.
+    pub next: Option<EventId>,
+}
+
+impl Redelivered {
+    /// Tells what a request did.
+    pub(crate) fn new(queued: u64, next: Option<EventId>) -> Self {
+        Self { queued, next }
+    }
+}
+
 /// One page of failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

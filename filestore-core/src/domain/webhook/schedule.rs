@@ -36,13 +36,10 @@ pub(crate) fn wait_after(attempts: u32, chance: f64) -> Option<Duration> {
 }
 
 /// Returns the pause after an endpoint could not take events for the `pauses`th time in a row, beginning with 0.
-/// A pause that the endpoint asked for has priority, up to an hour.
+/// An endpoint can ask for a longer pause, up to an hour, and for no shorter one.
 pub(crate) fn pause(pauses: u32, asked: Option<Duration>, chance: f64) -> Duration {
-    if let Some(asked) = asked {
-        return asked.min(LONGEST_PAUSE);
-    }
     let at = usize::try_from(pauses).map_or(PAUSES.len() - 1, |at| at.min(PAUSES.len() - 1));
-    spread(PAUSES[at], chance)
+    spread(PAUSES[at], chance).max(asked.unwrap_or_default().min(LONGEST_PAUSE))
 }
 
 fn spread(wait: Duration, chance: f64) -> Duration {
@@ -79,5 +76,15 @@ mod tests {
         assert_eq!(pause(0, Some(Duration::from_secs(90)), 0.5), Duration::from_secs(90));
         assert_eq!(pause(0, Some(Duration::from_hours(9)), 0.5), LONGEST_PAUSE);
         assert!(pause(u32::MAX, None, 1.0) < Duration::from_mins(12));
+    }
+
+    #[test]
+    fn an_endpoint_cannot_ask_for_a_tight_loop() {
+        for asked in [0, 1, 4] {
+            for pauses in 0..8 {
+                let asked = Some(Duration::from_secs(asked));
+                assert_eq!(pause(pauses, asked, 0.5), pause(pauses, None, 0.5));
+            }
+        }
     }
 }

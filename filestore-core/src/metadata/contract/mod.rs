@@ -147,7 +147,10 @@ macro_rules! contract_tests {
                 a_lane_disables_its_webhook_with_its_last_save,
                 a_deleted_webhook_leaves_nothing,
                 old_failures_are_forgotten_up_to_the_limit,
+                an_event_that_fails_anew_replaces_what_was_left_of_it,
+                a_lane_whose_place_or_url_is_changed_has_no_owner,
                 an_erasure_takes_the_webhooks_of_its_organization,
+                events_read_before_an_erasure_are_not_queued_after_it,
             }
             keys {
                 a_key_reads_back_whole,

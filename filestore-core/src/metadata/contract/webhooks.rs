@@ -26,6 +26,7 @@ fn webhook(number: i64) -> WebhookRow {
         place: Some(event(1)),
         health: WebhookHealth::default(),
         next_due: None,
+        owner: None,
     }
 }
 
@@ -189,10 +190,12 @@ pub(crate) async fn a_lane_has_one_owner_until_its_lease_ends(metadata: &dyn Met
     assert_eq!(claim(metadata, id, "other", 69).await, None);
     assert!(claim(metadata, id, "owner", 20).await.is_some(), "its own again");
     let lease = Lease { owner: "owner", now: at(60), until: at(120) };
-    metadata.renew_lanes(lease).await.unwrap();
+    assert_eq!(metadata.renew_lanes(lease).await.unwrap(), [id]);
     assert_eq!(claim(metadata, id, "other", 119).await, None);
     assert!(claim(metadata, id, "other", 120).await.is_some());
 
+    let late = Lease { owner: "owner", now: at(120), until: at(180) };
+    assert!(metadata.renew_lanes(late).await.unwrap().is_empty(), "it has lost the lane");
     assert_eq!(metadata.save_lane(save(id)).await.unwrap(), None, "the former owner is late");
     metadata.release_lane(id, "owner").await.unwrap();
     assert_eq!(claim(metadata, id, "third", 121).await, None, "it released another's lane");
@@ -201,6 +204,33 @@ pub(crate) async fn a_lane_has_one_owner_until_its_lease_ends(metadata: &dyn Met
 
     metadata.end_leases(at(121), at(121)).await.unwrap();
     assert!(claim(metadata, id, "owner", 122).await.is_some(), "a start ends all leases");
+}
+
+pub(crate) async fn a_lane_whose_place_or_url_is_changed_has_no_owner(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    let edit = WebhookEdit {
+        url: Some("https://example.com/".parse().unwrap()),
+        ..WebhookEdit::default()
+    };
+    for change in [WebhookChange::Enable(Some(Some(event(9)))), WebhookChange::Edit(edit)] {
+        claim(metadata, id, "owner", 10).await.unwrap();
+        let mut paused = save(id);
+        paused.health.paused_until = Some(at(99));
+        paused.health.pauses = 4;
+        saved(metadata, paused.clone()).await;
+        assert_eq!(one(metadata, id).await.owner.as_deref(), Some("owner"));
+
+        let row = metadata.change_webhook(id, change, at(20)).await.unwrap().unwrap();
+        assert_eq!((row.owner, row.health.paused_until, row.health.pauses), (None, None, 0));
+        paused.place = Some(event(5));
+        assert_eq!(metadata.save_lane(paused).await.unwrap(), None, "the former owner is late");
+        assert_eq!(one(metadata, id).await.place, row.place);
+        assert_eq!(one(metadata, id).await.health, WebhookHealth::default());
+    }
+    let edit = WebhookEdit { name: Some("other".into()), ..WebhookEdit::default() };
+    claim(metadata, id, "owner", 10).await.unwrap();
+    let row = metadata.change_webhook(id, WebhookChange::Edit(edit), at(30)).await.unwrap();
+    assert_eq!(row.unwrap().owner.as_deref(), Some("owner"), "a name changes no delivery");
 }
 
 pub(crate) async fn a_lane_reads_back_what_was_saved(metadata: &dyn Metadata) {
@@ -335,7 +365,7 @@ pub(crate) async fn an_event_is_queued_again_whatever_became_of_it(metadata: &dy
     saved(metadata, progress).await;
 
     let again = [2, 3, 4, 5].map(|number| failure(number, Some(9), FailureState::Waiting, 0));
-    let outcome = metadata.requeue(id, again.to_vec(), at(60)).await.unwrap();
+    let outcome = metadata.requeue(id, again.to_vec(), metadata.era(), at(60)).await.unwrap();
     assert_eq!(outcome, Requeued::Done(4));
     let rows = metadata.failures(id, None, 0, 9).await.unwrap();
     let seen: Vec<_> =
@@ -353,10 +383,49 @@ pub(crate) async fn an_event_is_queued_again_whatever_became_of_it(metadata: &dy
     assert_eq!(claim(metadata, id, "owner", 61).await.unwrap().failing, [file(2)]);
 
     let unknown = WebhookId::generate(at(1));
-    let outcome = metadata.requeue(unknown, again.to_vec(), at(60)).await.unwrap();
+    let outcome = metadata.requeue(unknown, again.to_vec(), metadata.era(), at(60)).await.unwrap();
     assert_eq!(outcome, Requeued::Unknown);
     let many = vec![again[0].clone(); usize::try_from(MOST_FAILURES).unwrap()];
-    assert_eq!(metadata.requeue(id, many, at(60)).await.unwrap(), Requeued::Full);
+    assert_eq!(metadata.requeue(id, many, metadata.era(), at(60)).await.unwrap(), Requeued::Full);
+}
+
+pub(crate) async fn an_event_that_fails_anew_replaces_what_was_left_of_it(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    claim(metadata, id, "owner", 10).await.unwrap();
+    let mut progress = save(id);
+    progress.failed = vec![failure(3, Some(2), FailureState::Failed, 1)];
+    assert_eq!(saved(metadata, progress).await.rows, 0);
+    let repeat = failure(2, Some(2), FailureState::Waiting, 0);
+    assert_eq!(
+        metadata.requeue(id, vec![repeat], metadata.era(), at(60)).await.unwrap(),
+        Requeued::Done(1)
+    );
+
+    let mut anew = save(id);
+    anew.failed = vec![
+        failure(2, Some(2), FailureState::Waiting, 90),
+        failure(3, Some(2), FailureState::Held, 0),
+    ];
+    assert_eq!(saved(metadata, anew.clone()).await.rows, 2);
+    let rows = metadata.failures(id, None, 0, 9).await.unwrap();
+    let without_numbers = rows.iter().cloned().map(|row| FailureRow { row: 0, ..row });
+    assert_eq!(without_numbers.collect::<Vec<_>>(), anew.failed, "in the order of the log");
+    assert_eq!(saved(metadata, anew).await.rows, 2);
+    assert_eq!(metadata.failures(id, None, 0, 9).await.unwrap(), rows, "they go on as they are");
+
+    for (row, (left, freed)) in rows.iter().zip([(1, vec![]), (0, vec![file(2)])]) {
+        let mut progress = save(id);
+        progress.retried = vec![RetriedFailure {
+            row: row.row,
+            file: row.file,
+            outcome: Retried::Delivered,
+            attempts: 1,
+            status: Some(200),
+        }];
+        let after = saved(metadata, progress).await;
+        assert_eq!((after.rows, after.freed), (left, freed));
+    }
+    assert!(listed(metadata, id).await.is_empty());
 }
 
 pub(crate) async fn a_lane_disables_its_webhook_with_its_last_save(metadata: &dyn Metadata) {
@@ -422,10 +491,32 @@ pub(crate) async fn an_erasure_takes_the_webhooks_of_its_organization(metadata: 
     }
 
     let acme = "acme".parse().unwrap();
+    assert_eq!(metadata.left_of(&acme).await.unwrap().webhooks, 3, "one webhook, two events");
     assert_eq!(metadata.forget_webhooks_of(&acme).await.unwrap(), 1);
+    assert_eq!(metadata.left_of(&acme).await.unwrap().webhooks, 0);
+    let mut carrying = save(all);
+    carrying.failed = vec![failure(4, Some(2), FailureState::Waiting, 9)];
+    assert_eq!(metadata.save_lane(carrying).await.unwrap(), None, "a lane that read it before");
     assert_eq!(metadata.forget_webhooks_of(&acme).await.unwrap(), 0);
     let left = metadata.webhooks(None).await.unwrap();
     assert_eq!(left.iter().map(|row| row.id).collect::<Vec<_>>(), [all]);
     assert_eq!(listed(metadata, all).await, [(event(3), FailureState::Waiting)]);
     assert!(listed(metadata, own).await.is_empty());
+}
+
+pub(crate) async fn events_read_before_an_erasure_are_not_queued_after_it(metadata: &dyn Metadata) {
+    let id = inserted(metadata, 1).await;
+    let era = metadata.era();
+    metadata.end_era(&"acme".parse().unwrap(), at(40)).await.unwrap();
+    let of_another = FailureRow {
+        organization: Some("other".parse().unwrap()),
+        ..failure(3, Some(3), FailureState::Waiting, 0)
+    };
+    let rows = vec![failure(2, Some(2), FailureState::Waiting, 0), of_another];
+    let outcome = metadata.requeue(id, rows.clone(), era, at(60)).await.unwrap();
+    assert_eq!(outcome, Requeued::Done(1));
+    assert_eq!(listed(metadata, id).await, [(event(3), FailureState::Waiting)]);
+
+    let outcome = metadata.requeue(id, rows, metadata.era(), at(60)).await.unwrap();
+    assert_eq!(outcome, Requeued::Done(2), "events from after it");
 }

@@ -23,6 +23,10 @@ mod backlog;
 mod holds;
 mod erasures;
 mod event_log;
+#[cfg_attr(
+    not(feature = "webhooks"),
+    expect(dead_code, reason = "a build without webhooks sends nothing")
+)]
 mod webhooks;
 mod upkeep;
 

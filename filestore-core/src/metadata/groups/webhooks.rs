@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::domain::error::Result;
 use crate::domain::event::EventId;
 use crate::domain::id::{OrganizationId, WebhookId};
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::FailureState;
 use crate::metadata::types::Lease;
@@ -23,7 +24,8 @@ pub trait Webhooks: Send + Sync + 'static {
     /// Lists all webhooks, oldest first, or only the one with an id.
     async fn webhooks(&self, only: Option<WebhookId>) -> Result<Vec<WebhookRow>>;
 
-    /// Changes a webhook. Returns it as it is then, or `None` if it does not exist.
+    /// Changes a webhook. Returns it as it is then, or `None` if it does not exist. Another URL ends a pause, and so
+    /// does enabling. Both take the lane from its owner.
     async fn change_webhook(
         &self,
         id: WebhookId,
@@ -37,8 +39,8 @@ pub trait Webhooks: Send + Sync + 'static {
     /// Claims the lane of an enabled webhook. `None` if another owner has it, or if it is disabled or deleted.
     async fn claim_lane(&self, id: WebhookId, lease: Lease<'_>) -> Result<Option<ClaimedLane>>;
 
-    /// Extends the leases of all lanes of an owner.
-    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<()>;
+    /// Extends the leases of all lanes of an owner. Returns their webhooks: the owner has lost all other lanes.
+    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<Vec<WebhookId>>;
 
     /// Gives a lane back.
     async fn release_lane(&self, id: WebhookId, owner: &str) -> Result<()>;
@@ -67,18 +69,21 @@ pub trait Webhooks: Send + Sync + 'static {
     async fn failure_of(&self, id: WebhookId, event: EventId) -> Result<Option<FailureRow>>;
 
     /// Makes events due at `now`, as repeats, whatever became of them before. Events that wait become due as they
-    /// are, and held events stay held.
+    /// are, and held events stay held. Leaves events of an organization out that was erased after `era`, in which the
+    /// events were read.
     async fn requeue(
         &self,
         id: WebhookId,
         rows: Vec<FailureRow>,
+        era: Era,
         now: Timestamp,
     ) -> Result<Requeued>;
 
     /// Forgets up to `limit` failed events whose last attempt was before `before`. Returns how many.
     async fn forget_failures(&self, before: Timestamp, limit: usize) -> Result<u64>;
 
-    /// Deletes the webhooks of an organization, and its events among the failures of others. Returns the number
-    /// of webhooks.
+    /// Deletes the webhooks of an organization, and its events among the failures of others. Returns the number of
+    /// webhooks. Takes all lanes from their owners, so that no lane stores an event that it read before. Call it after
+    /// the events are blank.
     async fn forget_webhooks_of(&self, organization: &OrganizationId) -> Result<u64>;
 }

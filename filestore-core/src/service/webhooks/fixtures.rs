@@ -58,6 +58,8 @@ pub(crate) enum Reply {
     Silence,
     /// A status, then bytes without an end.
     Endless,
+    /// A head without an end.
+    EndlessHead,
     /// Half a head, then the end of the connection.
     Half,
 }
@@ -143,6 +145,12 @@ async fn serve(
         }
         Reply::Silence => std::future::pending().await,
         Reply::Half => stream.write_all(b"HTTP/1.1 20").await,
+        Reply::EndlessHead => {
+            stream.write_all(b"HTTP/1.1 200 X\r\nx: ").await?;
+            loop {
+                stream.write_all(&[b'x'; 4096]).await?;
+            }
+        }
         Reply::Endless => {
             stream.write_all(b"HTTP/1.1 200 X\r\nconnection: close\r\n\r\n").await?;
             loop {

@@ -38,10 +38,12 @@ use crate::domain::config::WebhookConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::event::{After, Event, EventFilter, EventId};
 use crate::domain::id::WebhookId;
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
-    Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret, WebhookSecrets,
+    Redelivered, Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret,
+    WebhookSecrets,
 };
 use crate::metadata::{
     FailureRow, MOST_FAILURES, Metadata, Requeued, WebhookChange, WebhookMade, WebhookRow,
@@ -56,6 +58,9 @@ const BETWEEN_PINGS: Duration = Duration::from_secs(5);
 
 /// The number of events that one transaction queues again.
 const PAGE: usize = 200;
+
+/// The number of pages that one request reads. A page looks at 5,000 events at most.
+const PAGES: usize = 20;
 
 /// The state of webhooks in memory.
 pub(crate) struct WebhookState {
@@ -167,6 +172,7 @@ impl Webhooks<'_> {
             place,
             health: WebhookHealth::default(),
             next_due: None,
+            owner: None,
         };
         let shown = row.shown();
         let most = config.webhooks.max;
@@ -205,7 +211,8 @@ impl Webhooks<'_> {
         }
     }
 
-    /// Changes the settings of a webhook. A new URL gets the same secret, and goes on at the same place.
+    /// Changes the settings of a webhook. A new URL gets the same secret, goes on at the same place, and ends a
+    /// pause.
     pub async fn edit(self, id: WebhookId, edit: WebhookEdit) -> Result<Webhook> {
         if let Some(name) = &edit.name {
             check_name(name)?;
@@ -217,6 +224,9 @@ impl Webhooks<'_> {
     }
 
     /// Replaces the secret. Until the end of `overlap`, at most 30 days, both secrets sign.
+    ///
+    /// `Conflict` while the secret before the present one still signs. With an overlap of zero, all earlier secrets
+    /// end at once.
     pub async fn rotate(
         self,
         id: WebhookId,
@@ -227,10 +237,23 @@ impl Webhooks<'_> {
             let error = Error::invalid("overlap_s", message);
             return Err(error.with_limit(LONGEST_OVERLAP.as_secs()));
         }
+        if !overlap.is_zero() {
+            self.check_rotated(id).await?;
+        }
         let secret = WebhookSecret::generate();
         let until = self.store.now().plus(overlap);
         let shown = self.change(id, WebhookChange::Rotate(secret.clone(), until)).await?;
         Ok((shown, secret))
+    }
+
+    /// Checks that no former secret signs. A rotation would end it before the time that was promised.
+    async fn check_rotated(self, id: WebhookId) -> Result<()> {
+        let former = self.row(id).await?.secrets.former;
+        if former.is_none_or(|(_, until)| until <= self.store.now()) {
+            return Ok(());
+        }
+        let message = "the former secret still signs (former_secret_until): wait, or end it now with overlap_s 0";
+        Err(Error::new(ErrorKind::Conflict, message).with_field("overlap_s"))
     }
 
     /// Stops sending events. The webhook keeps its place in the log.
@@ -306,73 +329,95 @@ impl Webhooks<'_> {
         Ok(FailurePage { failures: rows.iter().map(FailureRow::shown).collect(), next })
     }
 
-    /// Queues events to be sent again. Returns their number. The webhook gets them with their old ids, at once, and
-    /// without regard to the order of other events.
+    /// Queues events to be sent again. The webhook gets them with their old ids, at once, and without regard to the
+    /// order of other events. A long range needs several requests, each from the place that the one before returned.
     ///
-    /// `EventsGone` if the log has forgotten an event. `Busy` if more than 10,000 events would wait.
-    pub async fn redeliver(self, id: WebhookId, what: Redeliver) -> Result<u64> {
+    /// `EventsGone` if the log has forgotten an event. `Busy` if more than 10,000 events would wait, and none was
+    /// queued.
+    pub async fn redeliver(self, id: WebhookId, what: Redeliver) -> Result<Redelivered> {
+        let era = self.metadata().era();
         let filter = self.row(id).await?.shown().filter();
-        let queued = match what {
-            Redeliver::Event(event) => self.again_one(id, event, &filter).await?,
-            Redeliver::Range(after, until) => self.again_range(id, &filter, after, until).await?,
-            Redeliver::Failed => self.again_failed(id).await?,
+        let again = match what {
+            Redeliver::Event(event) => {
+                Redelivered::new(self.again_one((id, era), event, &filter).await?, None)
+            }
+            Redeliver::Range(after, until) => {
+                self.again_range((id, era), &filter, after, until).await?
+            }
+            Redeliver::Failed => Redelivered::new(self.again_failed((id, era)).await?, None),
         };
         self.wake();
-        Ok(queued)
+        Ok(again)
     }
 
-    async fn again_one(self, id: WebhookId, event: EventId, filter: &EventFilter) -> Result<u64> {
+    async fn again_one(
+        self,
+        (id, era): (WebhookId, Era),
+        event: EventId,
+        filter: &EventFilter,
+    ) -> Result<u64> {
         if let Some(failed) = self.metadata().failure_of(id, event).await? {
-            return self.requeue(id, vec![failed]).await;
+            return self.requeue(id, vec![failed], era).await;
         }
         let found = self.event(event).await?;
         if !filter.passes(&found) {
             let message = "the webhook does not get events of this type or organization";
             return Err(Error::invalid("event_id", message));
         }
-        self.requeue(id, vec![repeat_of(&found)?]).await
+        self.requeue(id, vec![repeat_of(&found)?], era).await
     }
 
     async fn again_range(
         self,
-        id: WebhookId,
+        (id, era): (WebhookId, Era),
         filter: &EventFilter,
         after: After,
         until: EventId,
-    ) -> Result<u64> {
-        let (everything, mut after, mut queued) = (EventFilter::new(), after, 0);
-        loop {
-            let page = self.events().page(&everything, after, PAGE).await?;
-            let end = page.events.iter().position(|event| event.id == until);
-            let within = &page.events[..end.map_or(page.events.len(), |at| at + 1)];
-            let wanted = within.iter().filter(|event| filter.passes(event));
-            let rows: Vec<_> = wanted.map(repeat_of).collect::<Result<_>>()?;
+    ) -> Result<Redelivered> {
+        let naming = &self.store.inner().naming;
+        let end = naming.position(&self.event(until).await?.id);
+        let is_behind = match &after {
+            After::Start => true,
+            After::Event(id) => naming.position(id) < end,
+            After::End => false,
+        };
+        if !is_behind {
+            return Err(Error::invalid("until", "the event is not behind the first place"));
+        }
+
+        let (mut after, mut queued) = (after, 0);
+        for _ in 0..PAGES {
+            let page = self.events().page(filter, after, PAGE).await?;
+            let within = page.events.iter().filter(|event| naming.position(&event.id) <= end);
+            let rows: Vec<_> = within.map(repeat_of).collect::<Result<_>>()?;
             if !rows.is_empty() {
-                queued += self.requeue(id, rows).await?;
+                match self.requeue(id, rows, era).await {
+                    Ok(more) => queued += more,
+                    Err(error) if error.kind() == ErrorKind::Busy && queued > 0 => break,
+                    Err(error) => return Err(error),
+                }
             }
-            if end.is_some() {
-                return Ok(queued);
-            }
-            if !page.has_more {
-                return Err(Error::invalid("until", "the event is not behind the first place"));
+            if !page.has_more || page.looked_at >= end {
+                return Ok(Redelivered::new(queued, None));
             }
             after = page.next;
         }
+        Ok(Redelivered::new(queued, event_of(after)))
     }
 
-    async fn again_failed(self, id: WebhookId) -> Result<u64> {
+    async fn again_failed(self, (id, era): (WebhookId, Era)) -> Result<u64> {
         let (mut after, mut queued) = (0, 0);
         loop {
             let failed = Some(FailureState::Failed);
             let rows = self.metadata().failures(id, failed, after, PAGE).await?;
             let Some(last) = rows.last() else { return Ok(queued) };
             after = last.row;
-            queued += self.requeue(id, rows).await?;
+            queued += self.requeue(id, rows, era).await?;
         }
     }
 
-    async fn requeue(self, id: WebhookId, rows: Vec<FailureRow>) -> Result<u64> {
-        match self.metadata().requeue(id, rows, self.store.now()).await? {
+    async fn requeue(self, id: WebhookId, rows: Vec<FailureRow>, era: Era) -> Result<u64> {
+        match self.metadata().requeue(id, rows, era, self.store.now()).await? {
             Requeued::Done(queued) => Ok(queued),
             Requeued::Unknown => Err(Error::not_found("the webhook")),
             Requeued::Full => {

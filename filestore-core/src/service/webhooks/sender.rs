@@ -3,7 +3,8 @@
 //! # Purpose
 //! The HTTP client of webhooks, and nothing of a provider's. An endpoint's owner chooses the URL, so the client
 //! trusts no part of it: no redirect is followed, no proxy of the system and no cookie is used, and of a reply only
-//! the status and `Retry-After` are read. The time of a delivery, and what is read of a reply, are bounded.
+//! the status and `Retry-After` are read. The time of a delivery, and what is read of a reply, are bounded: the HTTP
+//! library holds at most 408 KiB of a head, with 100 fields. It offers no smaller limit.
 //!
 //! # Addresses
 //! The client looks up names through [`Resolver`], which checks every address and hands out the checked ones. So the

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::fixtures::{Endpoint, Reply, Scripted, local_config};
 use super::*;
+use crate::domain::event::{EventDetails, EventKind, NewEvent};
 use crate::domain::time::clock::ManualClock;
 use crate::domain::webhook::{DeliveryFault, DisabledReason};
 
@@ -81,6 +82,15 @@ async fn endpoints_that_do_not_answer_well_have_a_fault_each() {
         tokio::task::yield_now().await;
         fault = ping(&store, &url).await.fault;
     }
+}
+
+#[tokio::test]
+async fn a_head_without_an_end_is_read_up_to_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store_in(&dir).await;
+    let endpoint = Endpoint::start(|_, _| Reply::EndlessHead).await;
+    let fault = ping(&store, &endpoint.url()).await.fault;
+    assert_eq!(fault, Some(DeliveryFault::Broken), "before the time limit");
 }
 
 #[tokio::test]
@@ -172,4 +182,53 @@ async fn a_rotation_signs_with_both_secrets_and_the_settings_change() {
     let unknown = store.webhooks().delete(webhook.id).await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
     assert_eq!(store.webhooks().get(webhook.id).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_second_rotation_does_not_cut_an_overlap_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(NOW);
+    let builder = FileStore::builder(dir.path()).config(local_config()).clock(clock.clock());
+    let store = builder.open().await.unwrap();
+    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:9/")).await.unwrap();
+    let hour = Duration::from_hours(1);
+    store.webhooks().rotate(webhook.id, hour).await.unwrap();
+
+    clock.advance(hour.saturating_sub(Duration::from_millis(1)));
+    let refused = store.webhooks().rotate(webhook.id, hour).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(refused.details().field.as_deref(), Some("overlap_s"));
+    let shown = store.webhooks().get(webhook.id).await.unwrap();
+    assert_eq!(shown.former_secret_until, Some(NOW.plus(hour)));
+
+    clock.advance(Duration::from_millis(1));
+    store.webhooks().rotate(webhook.id, hour).await.unwrap();
+    let (ended, _) = store.webhooks().rotate(webhook.id, Duration::ZERO).await.unwrap();
+    assert_eq!(ended.former_secret_until, Some(store.now()), "no earlier secret signs");
+}
+
+#[tokio::test]
+async fn a_long_range_is_sent_again_with_several_requests() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store_in(&dir).await;
+    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:9/")).await.unwrap();
+    let event = NewEvent::new(EventKind::FsckEnded, NOW, EventDetails::default());
+    let metadata = &store.inner().metadata;
+    metadata.note_events(vec![event; PAGE * PAGES + 1]).await.unwrap();
+    let events = store.events(&Scope::All);
+    let newest = events.page_back(&EventFilter::new(), After::End, 1).await.unwrap().events[0].id;
+
+    let range = Redeliver::Range(After::Start, newest);
+    let first = store.webhooks().redeliver(webhook.id, range).await.unwrap();
+    assert_eq!(first.queued, (PAGE * PAGES) as u64);
+    let rest = Redeliver::Range(After::Event(first.next.unwrap()), newest);
+    let second = store.webhooks().redeliver(webhook.id, rest).await.unwrap();
+    assert_eq!(second.next, None);
+    let rows = metadata.failures(webhook.id, None, 0, 2 * PAGE * PAGES).await.unwrap();
+    assert_eq!(rows.len() as u64, first.queued + second.queued);
+    assert_eq!(rows.last().unwrap().event, newest);
+
+    let nothing = Redeliver::Range(After::Event(newest), newest);
+    let refused = store.webhooks().redeliver(webhook.id, nothing).await.unwrap_err();
+    assert_eq!(refused.details().field.as_deref(), Some("until"));
 }

@@ -2,7 +2,8 @@
 //! - failed renames after a commit, and the reserve file
 //! - abandoned writes to providers, and leftovers of servers that are gone
 //! - cached variants of files that other servers removed
-//! - expired idempotency keys, used permits and retired secrets of signed URLs, old receipts and old events
+//! - expired idempotency keys, used permits and retired secrets of signed URLs, old receipts, old events, and old
+//!   events that webhooks refused
 //! - files that no upload flushed
 //! - expired resumable uploads, and commits of resumable uploads that nobody ends
 
@@ -28,6 +29,9 @@ const WRITE_AGE: Duration = Duration::from_hours(24);
 /// The number of events that are removed in one transaction.
 const EVENTS_AT_ONCE: usize = 2000;
 
+/// The age from which failed events of webhooks are forgotten.
+const KEEP_FAILURES: Duration = Duration::from_hours(14 * 24);
+
 /// Runs one round of upkeep. A failing part does not stop the others. Returns the first failure. The next
 /// round tries its part again.
 pub(super) async fn run(store: &FileStore) -> Result<()> {
@@ -40,6 +44,7 @@ pub(super) async fn run(store: &FileStore) -> Result<()> {
         outcome = outcome.and(store.inner().access.forget_signatures().await);
         outcome = outcome.and(store.inner().forget_receipts().await);
         outcome = outcome.and(forget_events(store).await);
+        outcome = outcome.and(forget_failures(store).await);
         outcome = outcome.and(upkeep_of_uploads(store).await);
     }
     outcome = outcome.and(reopen_stalled_uploads(store).await);
@@ -63,6 +68,14 @@ async fn forget_events(store: &FileStore) -> Result<()> {
             return Ok(());
         }
     }
+}
+
+/// Removes events that webhooks refused too long ago.
+async fn forget_failures(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    let before = inner.now().minus(KEEP_FAILURES);
+    while inner.metadata.forget_failures(before, 500).await? == 500 {}
+    Ok(())
 }
 
 /// Removes expired idempotency keys.

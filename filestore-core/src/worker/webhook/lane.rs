@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::health::Health;
 use super::lease::LaneLease;
@@ -29,12 +29,13 @@ use crate::domain::access::scope::Scope;
 use crate::domain::config::WebhookConfig;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::event::{After, EventId, EventPage};
-use crate::domain::id::FileId;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{Answer, DisabledReason, Verdict, wait_after};
 use crate::metadata::{
-    ClaimedLane, FailureRow, LaneSave, MOST_FAILURES, Retried, RetriedFailure, WebhookRow,
+    ClaimedLane, FailureRow, LaneSave, LaneSaved, MOST_FAILURES, Retried, RetriedFailure,
+    WebhookRow,
 };
+use crate::service::events::BETWEEN_READS;
 use crate::service::webhooks::{Delivery, body_of};
 use crate::tasks::step::{Step, reached};
 
@@ -61,10 +62,25 @@ pub(super) struct Shared {
     pub(super) lease: Arc<LaneLease>,
     /// The deliveries of this server at the same time.
     pub(super) places: Arc<Semaphore>,
+    /// Places for lanes that have nothing under way, one for each.
+    pub(super) own_places: Arc<Semaphore>,
+    /// The reads of the log at the same time.
+    pub(super) reads: Arc<Semaphore>,
 }
 
-/// The settings of a lane's webhook. `None` if the lane must stop.
-pub(super) type Settings = watch::Receiver<Option<Arc<WebhookRow>>>;
+/// What a lane is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The settings of its webhook.
+    Settings(Arc<WebhookRow>),
+    /// It must stop after its deliveries under way.
+    Stop,
+    /// It has another owner, or none: it must end at once. Nothing that it knows counts any more.
+    Lost,
+}
+
+/// What a lane is told, as the lane receives it.
+pub(super) type Settings = watch::Receiver<Told>;
 
 /// The subject of an attempt.
 #[derive(Debug)]
@@ -73,6 +89,15 @@ enum Attempt {
     First(EventId),
     /// An event that failed before.
     Again(FailureRow),
+}
+
+impl Attempt {
+    fn event(&self) -> EventId {
+        match self {
+            Self::First(id) => *id,
+            Self::Again(row) => row.event,
+        }
+    }
 }
 
 /// A failed event or a held one to store, or the outcome of another attempt.
@@ -95,9 +120,13 @@ pub(super) struct Lane {
     reading: After,
     reader: JoinSet<Result<EventPage>>,
     has_more: bool,
+    /// When the last page was read.
+    read_at: Option<Instant>,
     sending: JoinSet<(Attempt, Answer, OwnedSemaphorePermit)>,
     /// The rows of [`Attempt::Again`] under way.
     retrying: HashSet<i64>,
+    /// True if the next trial is for an event that was not sent yet.
+    is_turn_of_first: bool,
     /// The number of rows that wait or are held.
     rows: u64,
     next_due: Option<Timestamp>,
@@ -107,38 +136,47 @@ pub(super) struct Lane {
     /// After an error, the time from which the lane reads or saves again.
     rests_until: Option<Instant>,
     is_stopping: bool,
+    is_lost: bool,
 }
 
 impl Lane {
     /// Begins with a claimed lane.
-    pub(super) fn new(shared: Shared, claimed: ClaimedLane, settings: Settings) -> Option<Self> {
-        let row = settings.borrow().clone()?;
+    pub(super) fn new(
+        shared: Shared,
+        row: Arc<WebhookRow>,
+        claimed: ClaimedLane,
+        settings: Settings,
+    ) -> Self {
         let reading = claimed.place.map_or(After::Start, After::Event);
-        Some(Self {
+        let health = Health::new(claimed.health, shared.store.now());
+        Self {
             shared,
             row,
             settings,
             window: Window::new(claimed.place, claimed.ahead, claimed.failing),
-            health: Health::new(claimed.health),
+            health,
             reading,
             reader: JoinSet::new(),
             has_more: true,
+            read_at: None,
             sending: JoinSet::new(),
             retrying: HashSet::new(),
+            is_turn_of_first: true,
             rows: claimed.rows,
             next_due: claimed.next_due,
             unsaved: Unsaved::default(),
             save_place_at: None,
             rests_until: None,
             is_stopping: false,
-        })
+            is_lost: false,
+        }
     }
 
     /// Sends events until the webhook is disabled, deleted or changed, or the owner stops or loses the lane. Then
     /// gives the lane back.
     pub(super) async fn run(mut self) {
         loop {
-            if !self.save_if_needed().await {
+            if self.is_lost || !self.save_if_needed().await {
                 return;
             }
             if self.is_stopping && self.sending.is_empty() && !self.has_unsaved() {
@@ -184,11 +222,19 @@ impl Lane {
         let (store, filter, after) =
             (self.shared.store.clone(), self.row.shown().filter(), self.reading);
         let wait = if self.has_more { Duration::ZERO } else { READ_WAIT };
-        self.reader
-            .spawn(async move { store.events(&Scope::All).wait(&filter, after, PAGE, wait).await });
+        let reads = Arc::clone(&self.shared.reads);
+        // At the end of the log, a read after each event would occupy the database.
+        let not_before = self.read_at.filter(|_| !self.has_more).map(|at| at + BETWEEN_READS);
+        self.reader.spawn(async move {
+            if let Some(at) = not_before {
+                sleep_until(at).await;
+            }
+            store.events(&Scope::All).wait_in_turn(&filter, after, PAGE, wait, &reads).await
+        });
     }
 
     fn take(&mut self, page: Result<EventPage>) {
+        self.read_at = Some(Instant::now());
         match page {
             Ok(page) => {
                 self.has_more = page.has_more;
@@ -223,10 +269,7 @@ impl Lane {
     fn push(&mut self, event: crate::domain::event::Event) {
         match body_of(&event) {
             Ok(body) => {
-                if let Some(held) = self.window.push(event, body) {
-                    self.rows += 1;
-                    self.unsaved.failed.push(held);
-                }
+                self.unsaved.failed.extend(self.window.push(event, body));
             }
             Err(error) => self.rest(&error, "writing an event"),
         }
@@ -244,12 +287,21 @@ impl Lane {
     async fn begin_sends(&mut self) {
         let config = self.config();
         let most = self.health.at_once(config.concurrency, self.now());
+        // A trial is for one kind in turn. Otherwise an event that always fails could be the only trial.
+        if most == 1 && self.is_turn_of_first {
+            self.begin_first(most);
+        }
         // Half of the turns are for events that failed before, so that neither kind waits for the other.
         while self.sending.len() < most && self.retrying.len() < most.div_ceil(2) {
             if !self.begin_again(most).await {
                 break;
             }
         }
+        self.begin_first(most);
+    }
+
+    /// Begins first attempts.
+    fn begin_first(&mut self, most: usize) {
         while self.sending.len() < most && self.has_lease() {
             let Some(permit) = self.place() else { return };
             let Some(next) = self.window.next() else { return };
@@ -285,15 +337,19 @@ impl Lane {
         has_begun
     }
 
+    /// Takes a place for a delivery. If slow endpoints have all of them, a lane can still send one event at a time.
     fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.places).try_acquire_owned().ok()
+        let take = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
+        let own = || take(&self.shared.own_places).filter(|_| self.sending.is_empty());
+        take(&self.shared.places).or_else(own)
     }
 
     fn has_lease(&self) -> bool {
-        self.shared.lease.is_valid()
+        self.shared.lease.is_valid() && !matches!(*self.settings.borrow(), Told::Lost)
     }
 
     fn send(&mut self, attempt: Attempt, id: EventId, body: Bytes, permit: OwnedSemaphorePermit) {
+        self.is_turn_of_first = matches!(attempt, Attempt::Again(_));
         let (store, row) = (self.shared.store.clone(), Arc::clone(&self.row));
         self.sending.spawn(async move {
             let state = &store.inner().webhooks;
@@ -317,8 +373,9 @@ impl Lane {
     fn note(&mut self, attempt: Attempt, answer: Answer) {
         reached(Step::DeliveryAnswered);
         let now = self.now();
-        let config = self.config();
-        let disable = self.health.note(answer, now, config.disable_after, fastrand::f64());
+        let is_trusted = self.shared.store.inner().background.may_remove();
+        let patience = is_trusted.then_some(self.config().disable_after);
+        let disable = self.health.note(attempt.event(), answer, now, patience, fastrand::f64());
         self.unsaved.disable = self.unsaved.disable.or(disable);
         self.unsaved.is_answered = true;
         match attempt {
@@ -337,7 +394,6 @@ impl Lane {
             Verdict::EventFault => {
                 let wait = wait_after(1, fastrand::f64()).unwrap_or_default();
                 let rows = self.window.fail(id, now.plus(wait), answer.status());
-                self.rows += rows.len() as u64;
                 self.unsaved.failed.extend(rows);
             }
         }
@@ -358,12 +414,9 @@ impl Lane {
             let (webhook, event) = (self.row.id, row.event);
             tracing::warn!(%webhook, %event, "all attempts to send an event have failed");
         }
-        if !matches!(outcome, Retried::Postponed(_)) {
-            self.rows = self.rows.saturating_sub(1);
-        }
         self.unsaved.retried.push(RetriedFailure {
             row: row.row,
-            file: row.file.filter(|_| !row.is_repeat),
+            file: row.file,
             outcome,
             attempts,
             status: answer.status(),
@@ -377,13 +430,20 @@ impl Lane {
         unsaved.is_answered || !unsaved.failed.is_empty() || !unsaved.retried.is_empty()
     }
 
+    /// Returns the number of rows that will wait or be held, if no request adds any.
+    fn rows_after_save(&self) -> u64 {
+        let is_over = |one: &&RetriedFailure| !matches!(one.outcome, Retried::Postponed(_));
+        let over = self.unsaved.retried.iter().filter(is_over).count() as u64;
+        self.rows.saturating_sub(over) + self.unsaved.failed.len() as u64
+    }
+
     /// Saves what was answered. Returns false if the lane has another owner.
     async fn save_if_needed(&mut self) -> bool {
         let moved = self.save_place_at.is_some_and(|at| Instant::now() >= at || self.is_stopping);
         if !(self.has_unsaved() || moved) || self.rests() {
             return true;
         }
-        if self.window.is_idle() && self.rows == 0 && self.sending.is_empty() {
+        if self.window.is_idle() && self.rows_after_save() == 0 && self.sending.is_empty() {
             self.health.note_idle();
         }
         self.window.settle();
@@ -401,7 +461,7 @@ impl Lane {
         let metadata = Arc::clone(&self.shared.store.inner().metadata);
         match metadata.save_lane(save).await {
             Ok(Some(saved)) => {
-                self.note_saved(saved.freed, saved.next_due);
+                self.note_saved(saved);
                 true
             }
             Ok(None) => {
@@ -416,9 +476,9 @@ impl Lane {
         }
     }
 
-    fn note_saved(&mut self, freed: Vec<FileId>, next_due: Option<Timestamp>) {
+    fn note_saved(&mut self, saved: LaneSaved) {
         reached(Step::DeliverySaved);
-        for file in freed {
+        for file in saved.freed {
             self.window.free(file);
         }
         if let Some(reason) = self.unsaved.disable {
@@ -427,7 +487,8 @@ impl Lane {
             reached(Step::EndpointDisabled);
         }
         self.unsaved = Unsaved::default();
-        self.next_due = next_due;
+        self.next_due = saved.next_due;
+        self.rows = saved.rows;
         self.save_place_at = None;
     }
 
@@ -448,9 +509,9 @@ impl Lane {
                     self.take(page);
                 }
             }
-            changed = self.settings.changed(), if !self.is_stopping => {
-                let row = self.settings.borrow_and_update().clone();
-                self.note_settings(changed.ok().and(row));
+            changed = self.settings.changed() => {
+                let told = self.settings.borrow_and_update().clone();
+                self.note_told(changed.map_or(Told::Lost, |()| told));
             }
             () = sleep(pause) => {}
         }
@@ -471,10 +532,17 @@ impl Lane {
         }
     }
 
-    fn note_settings(&mut self, row: Option<Arc<WebhookRow>>) {
-        let Some(row) = row else {
-            self.is_stopping = true;
-            return;
+    fn note_told(&mut self, told: Told) {
+        let row = match told {
+            Told::Settings(row) => row,
+            Told::Stop => {
+                self.is_stopping = true;
+                return;
+            }
+            Told::Lost => {
+                self.is_lost = true;
+                return;
+            }
         };
         // Events that were read for other settings are read again, by the next owner.
         self.is_stopping |= row.kinds != self.row.kinds;

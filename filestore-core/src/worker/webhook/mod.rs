@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! Each endpoint has a lane (`lane`), which no other lane can delay. This module claims the lanes of enabled
-//! webhooks, starts and stops them, and renews their leases. A lane belongs to one server at a time.
+//! webhooks, starts and stops them, and renews their leases. A lane belongs to one server at a time. A change of a
+//! webhook's place or URL takes the lane from its owner, who then ends it without a save.
 //!
 //! # Order and repeats
 //! First deliveries of one file's events arrive in order. Events of other files pass a file whose event fails. An
@@ -28,7 +29,7 @@ use crate::domain::error::Result;
 use crate::domain::id::WebhookId;
 use crate::metadata::{Lease, WebhookRow};
 
-use lane::{Lane, Shared};
+use lane::{Lane, Shared, Told};
 use lease::{LEASE, LaneLease};
 
 /// The maximum time between two looks at the webhooks.
@@ -37,12 +38,14 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The maximum time until a stop is noticed.
 const NOTICE: Duration = Duration::from_millis(200);
 
-/// The age from which failed events are forgotten.
-const KEEP_FAILURES: Duration = Duration::from_hours(14 * 24);
+/// The number of lanes that have a place for one delivery, whatever other lanes have under way.
+const OWN_PLACES: usize = 1000;
+
+/// The maximum number of lanes that read the log at the same time.
+const READS: usize = 4;
 
 /// Sends events as long as there are enabled webhooks, until `stop` returns true.
 pub(super) async fn run(store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
-    forget_failures(store).await?;
     let config = store.config();
     if !config.webhooks.enabled || !has_enabled(&webhooks(store).await?) {
         return Ok(());
@@ -51,12 +54,6 @@ pub(super) async fn run(store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> 
     let outcome = lanes.run(stop).await;
     lanes.stop().await;
     outcome
-}
-
-async fn forget_failures(store: &FileStore) -> Result<()> {
-    let before = store.now().minus(KEEP_FAILURES);
-    while store.inner().metadata.forget_failures(before, 500).await? == 500 {}
-    Ok(())
 }
 
 async fn webhooks(store: &FileStore) -> Result<Vec<WebhookRow>> {
@@ -69,7 +66,20 @@ fn has_enabled(rows: &[WebhookRow]) -> bool {
 
 struct Running {
     task: Id,
-    settings: watch::Sender<Option<Arc<WebhookRow>>>,
+    settings: watch::Sender<Told>,
+}
+
+impl Running {
+    /// Tells the lane something, if it is new. A lane that is lost stays so.
+    fn tell(&self, told: Told) {
+        self.settings.send_if_modified(|known| {
+            let is_new = *known != told && *known != Told::Lost;
+            if is_new {
+                *known = told;
+            }
+            is_new
+        });
+    }
 }
 
 /// The lanes of this server.
@@ -86,6 +96,8 @@ impl Lanes {
             owner: store.inner().metadata.run_name(),
             lease: Arc::new(LaneLease::new()),
             places: Arc::new(Semaphore::new(in_flight)),
+            own_places: Arc::new(Semaphore::new(OWN_PLACES)),
+            reads: Arc::new(Semaphore::new(READS)),
         };
         Self { shared, running: HashMap::new(), tasks: JoinSet::new() }
     }
@@ -126,11 +138,10 @@ impl Lanes {
             .map(|row| (row.id, row))
             .collect();
         for (id, running) in &self.running {
-            let row = enabled.get(id).cloned().map(Arc::new);
-            running.settings.send_if_modified(|known| {
-                let differs = *known != row;
-                *known = row;
-                differs
+            running.tell(match enabled.get(id) {
+                None => Told::Stop,
+                Some(row) if row.owner.as_ref() != Some(&self.shared.owner) => Told::Lost,
+                Some(row) => Told::Settings(Arc::new(row.clone())),
             });
         }
         for (id, row) in enabled {
@@ -147,13 +158,15 @@ impl Lanes {
         let metadata = &self.shared.store.inner().metadata;
         let Some(claimed) = metadata.claim_lane(id, lease).await? else { return Ok(()) };
 
-        let (settings, receiver) = watch::channel(Some(Arc::new(row)));
-        let Some(lane) = Lane::new(self.shared.clone(), claimed, receiver) else { return Ok(()) };
+        let row = Arc::new(row);
+        let (settings, receiver) = watch::channel(Told::Settings(Arc::clone(&row)));
+        let lane = Lane::new(self.shared.clone(), row, claimed, receiver);
         let task = self.tasks.spawn(lane.run()).id();
         self.running.insert(id, Running { task, settings });
         Ok(())
     }
 
+    /// Renews the leases, and ends the lanes that this server has lost, for example while it slept.
     async fn renew_if_old(&self) -> Result<()> {
         let lease = &self.shared.lease;
         if !lease.is_old() {
@@ -162,7 +175,13 @@ impl Lanes {
         let (began, now) = (Instant::now(), self.shared.store.now());
         let until = now.plus(LEASE);
         let renewal = Lease { owner: &self.shared.owner, now, until };
-        self.shared.store.inner().metadata.renew_lanes(renewal).await?;
+        let kept = self.shared.store.inner().metadata.renew_lanes(renewal).await?;
+        // Before the lease counts again: a lane of another server must send nothing here.
+        for (id, running) in &self.running {
+            if !kept.contains(id) {
+                running.tell(Told::Lost);
+            }
+        }
         lease.renewed(began);
         Ok(())
     }
@@ -181,7 +200,7 @@ impl Lanes {
     /// Stops all lanes, each after its deliveries under way.
     async fn stop(mut self) {
         for running in self.running.values() {
-            running.settings.send_replace(None);
+            running.tell(Told::Stop);
         }
         while self.tasks.join_next().await.is_some() {}
     }

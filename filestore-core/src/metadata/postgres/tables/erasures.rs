@@ -64,7 +64,7 @@ const FORGET_PARTS: &str = "WITH slots AS MATERIALIZED (
      AND t.sub_system = slots.sub_system AND t.standing = slots.standing AND t.slot = slots.slot";
 
 /// Counts of the remaining rows. Each reads its whole table, so damaged rows count too.
-const COUNTS: [&str; 7] = [
+const COUNTS: [&str; 8] = [
     "SELECT count(*) FROM files WHERE organization_id = $1 OR (blob_key > $1::text || '/' AND blob_key < $1::text || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",
     "SELECT count(*) FROM write_intents WHERE blob_key > $1::text || '/' AND blob_key < $1::text || '0'",
@@ -73,6 +73,8 @@ const COUNTS: [&str; 7] = [
     "SELECT count(*) FROM resumable_uploads WHERE organization_id = $1",
     "SELECT count(*) FROM events WHERE organization_id = $1 AND kind <> 'organization.erased'
      AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = events.file_id)",
+    "SELECT (SELECT count(*) FROM webhooks WHERE organization_id = $1)
+     + (SELECT count(*) FROM webhook_failures WHERE organization_id = $1)",
 ];
 
 #[async_trait]
@@ -151,8 +153,18 @@ impl Erasures for PostgresMetadata {
                         let row = sql.first(query, &[&organization.as_str()]).await?;
                         *count = row.map_or(Ok(0), |row| row::count(&row, 0))?;
                     }
-                    let [files, dropped, notes, bindings, replies, uploads, events] = counts;
-                    Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads, events })
+                    let [files, dropped, notes, bindings, replies, uploads, events, webhooks] =
+                        counts;
+                    Ok(LeftInDatabase {
+                        files,
+                        dropped,
+                        notes,
+                        bindings,
+                        replies,
+                        uploads,
+                        events,
+                        webhooks,
+                    })
                 })
             })
             .await
@@ -166,7 +178,7 @@ async fn last_era(sql: &Sql) -> Result<Era, Fault> {
 }
 
 /// Returns true if the organization was erased after `era`. Otherwise it stays so until the commit.
-pub(super) async fn is_since_kept(
+pub(in crate::metadata::postgres) async fn is_since_kept(
     sql: &Sql,
     organization: &OrganizationId,
     era: Era,

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use crate::domain::error::Result;
 use crate::domain::event::EventId;
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
@@ -24,14 +25,14 @@ use crate::metadata::{
 use crate::metadata::postgres::PostgresMetadata;
 use crate::metadata::postgres::session::fault::{Fault, Source};
 use crate::metadata::postgres::session::sql::{Lock, OwnedLease, Sql};
-use crate::metadata::postgres::tables::{events, row};
+use crate::metadata::postgres::tables::{erasures, events, row};
 
 macro_rules! columns {
     () => {
         "w.webhook_id, url, name, organization_id, kinds, secret, former_secret, former_until, created_at, changed_at, \
          disabled_reason, disabled_at, place, failing_since, paused_until, pauses, last_status, last_fault, \
          last_attempt_at, last_success_at, gaps, \
-         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting')"
+         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting'), owner"
     };
 }
 
@@ -71,9 +72,10 @@ pub(in crate::metadata::postgres) const ROTATE: &str =
 pub(in crate::metadata::postgres) const SET_DISABLED: &str =
     "UPDATE webhooks SET disabled_reason = $2, disabled_at = $3 WHERE webhook_id = $1";
 
+/// Ends a pause. Takes the lane from its owner, whose next save would bring the pause and the place back.
 pub(in crate::metadata::postgres) const RESUME: &str =
-    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0
-     WHERE webhook_id = $1";
+    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0,
+     owner = NULL, leased_until = 0 WHERE webhook_id = $1";
 
 pub(in crate::metadata::postgres) const SET_PLACE: &str =
     "UPDATE webhook_lanes SET place = $2, ahead = ''::bytea WHERE webhook_id = $1";
@@ -96,12 +98,12 @@ pub(in crate::metadata::postgres) const LANE: &str =
      last_attempt_at, last_success_at, gaps FROM webhook_lanes WHERE webhook_id = $1";
 
 pub(in crate::metadata::postgres) const RENEW: &str =
-    "UPDATE webhook_lanes SET leased_until = $2 WHERE owner = $1";
+    "UPDATE webhook_lanes SET leased_until = $2 WHERE owner = $1 RETURNING webhook_id";
 
 pub(in crate::metadata::postgres) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = $1 AND owner = $2";
 
-/// Ends the leases of all earlier processes. Reads a table with few rows.
+/// Takes all lanes from their owners. Reads a table with few rows.
 const END_LEASES: &str = "UPDATE webhook_lanes SET owner = NULL, leased_until = 0";
 
 pub(in crate::metadata::postgres) const SAVE: &str =
@@ -115,6 +117,11 @@ macro_rules! failure_columns {
     };
 }
 
+/// Removes a row of the event that an earlier delivery or a request left. What the lane finds out now counts, and its
+/// row must stand behind those of the file's earlier events.
+pub(in crate::metadata::postgres) const REPLACE_FAILURE: &str = "DELETE FROM webhook_failures WHERE webhook_id = $1 AND event_id = $2 AND (state = 'failed' OR is_repeat)";
+
+/// A row that waits or is held goes on as it is.
 const INSERT_FAILURE: &str =
     "INSERT INTO webhook_failures (webhook_id, event_id, kind, organization_id, file_id, body,
      state, is_repeat, attempts, due_at, last_status) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -174,6 +181,10 @@ const REQUEUE: &str =
      due_at = CASE webhook_failures.state WHEN 'held' THEN webhook_failures.due_at ELSE excluded.due_at END,
      state = CASE webhook_failures.state WHEN 'failed' THEN 'waiting' ELSE webhook_failures.state END";
 
+/// Looks for a failed event to forget, because most calls find none.
+pub(in crate::metadata::postgres) const ANY_OVER: &str =
+    "SELECT 1 FROM webhook_failures WHERE state = 'failed' AND due_at < $1 LIMIT 1";
+
 pub(in crate::metadata::postgres) const FORGET: &str = "DELETE FROM webhook_failures WHERE row_id IN
      (SELECT row_id FROM webhook_failures WHERE state = 'failed' AND due_at < $1 ORDER BY due_at LIMIT $2)";
 
@@ -187,6 +198,9 @@ pub(in crate::metadata::postgres) const FORGET_EVENTS_OF: &str =
 /// Takes the row of a lane, and reads the webhook.
 pub(in crate::metadata::postgres) const TAKE: &str =
     "SELECT 1 FROM webhook_lanes WHERE webhook_id = $1 FOR UPDATE";
+
+/// Takes the rows of all lanes. Reads a table with few rows.
+const TAKE_ALL: &str = "SELECT 1 FROM webhook_lanes ORDER BY webhook_id FOR UPDATE";
 
 #[async_trait]
 impl Webhooks for PostgresMetadata {
@@ -255,12 +269,12 @@ impl Webhooks for PostgresMetadata {
             .await
     }
 
-    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<()> {
+    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<Vec<WebhookId>> {
         self.engine
             .write("renewing the lanes of webhooks", OwnedLease::of(lease), |sql, lease| {
                 Box::pin(async move {
                     let until = lease.until.as_millis();
-                    sql.execute(RENEW, &[&lease.owner, &until]).await.map(drop)
+                    sql.collect(RENEW, &[&lease.owner, &until], renewed).await
                 })
             })
             .await
@@ -328,18 +342,26 @@ impl Webhooks for PostgresMetadata {
         &self,
         id: WebhookId,
         rows: Vec<FailureRow>,
+        era: Era,
         now: Timestamp,
     ) -> Result<Requeued> {
-        let args = (id.to_string(), rows, now);
+        let args = (id.to_string(), rows, (era, now));
         self.engine
-            .write("queueing deliveries again", args, |sql, (id, rows, now)| {
-                Box::pin(requeue(sql, id, rows, *now))
+            .write("queueing deliveries again", args, |sql, (id, rows, at)| {
+                Box::pin(requeue(sql, id, rows, *at))
             })
             .await
     }
 
     async fn forget_failures(&self, before: Timestamp, limit: usize) -> Result<u64> {
         let args = (before.as_millis(), row::limit(limit));
+        let looking =
+            self.engine.read("looking for failed deliveries to forget", &args.0, |sql, before| {
+                Box::pin(async move { sql.exists(ANY_OVER, &[before]).await })
+            });
+        if !looking.await? {
+            return Ok(0);
+        }
         self.engine
             .write("forgetting failed deliveries", args, |sql, (before, limit)| {
                 Box::pin(async move { sql.execute(FORGET, &[before, limit]).await })
@@ -352,6 +374,9 @@ impl Webhooks for PostgresMetadata {
         self.engine
             .write("forgetting the webhooks of an organization", organization, |sql, of| {
                 Box::pin(async move {
+                    sql.rows(TAKE_ALL, &[]).await?;
+                    // A lane can have read events of the organization before they were blanked.
+                    end_leases(sql).await?;
                     let rows = sql.rows(OF_ORGANIZATION, &[of]).await?;
                     for row in &rows {
                         delete(sql, &row.try_get::<_, String>(0)?).await?;
@@ -364,7 +389,7 @@ impl Webhooks for PostgresMetadata {
     }
 }
 
-/// Ends the leases of all earlier processes.
+/// Takes all lanes from their owners.
 pub(super) async fn end_leases(sql: &Sql) -> Result<(), Fault> {
     sql.execute(END_LEASES, &[]).await.map(drop)
 }
@@ -402,6 +427,9 @@ async fn apply(
             let url = edit.url.as_ref().map(|url| url.as_str());
             let kinds = edit.kinds.as_deref().map(kinds_text);
             sql.execute(EDIT, &[&id, &url, &edit.name, &kinds, &at]).await?;
+            if edit.url.is_some() {
+                sql.execute(RESUME, &[&id]).await?;
+            }
         }
         WebhookChange::Rotate(secret, until) => {
             let secret = secret.as_bytes().as_slice();
@@ -530,11 +558,13 @@ async fn store(sql: &Sql, save: &LaneSave) -> Result<Option<LaneSaved>, Fault> {
     if let Some(reason) = save.disable {
         disable(sql, save.id, reason, save.now).await?;
     }
-    Ok(Some(LaneSaved { freed, next_due: next_due(sql, &id).await? }))
+    let (rows, next_due) = (live(sql, &id).await?, next_due(sql, &id).await?);
+    Ok(Some(LaneSaved { freed, rows, next_due }))
 }
 
 async fn insert_failure(sql: &Sql, id: &str, failed: &FailureRow) -> Result<(), Fault> {
     let (event, at) = (failed.event.as_bytes().as_slice(), failed.at.as_millis());
+    sql.execute(REPLACE_FAILURE, &[&id, &event]).await?;
     let organization = failed.organization.as_ref().map(OrganizationId::as_str);
     let (kind, state) = (failed.kind.as_str(), failed.state.as_str());
     let file = failed.file.map(row::id);
@@ -582,7 +612,7 @@ async fn requeue(
     sql: &Sql,
     id: &str,
     rows: &[FailureRow],
-    now: Timestamp,
+    (era, now): (Era, Timestamp),
 ) -> Result<Requeued, Fault> {
     if !sql.exists(TAKE, &[&id]).await? {
         return Ok(Requeued::Unknown);
@@ -590,14 +620,25 @@ async fn requeue(
     if live(sql, id).await? + rows.len() as u64 > MOST_FAILURES {
         return Ok(Requeued::Full);
     }
+    let mut queued = 0;
     for again in rows {
+        if let Some(organization) = &again.organization
+            && erasures::is_since_kept(sql, organization, era).await?
+        {
+            continue;
+        }
         let event = again.event.as_bytes().as_slice();
         let organization = again.organization.as_ref().map(OrganizationId::as_str);
         let (kind, file) = (again.kind.as_str(), again.file.map(row::id));
         let at = now.as_millis();
         sql.execute(REQUEUE, &[&id, &event, &kind, &organization, &file, &again.body, &at]).await?;
+        queued += 1;
     }
-    Ok(Requeued::Done(rows.len() as u64))
+    Ok(Requeued::Done(queued))
+}
+
+fn renewed(row: &Row) -> Result<WebhookId, Fault> {
+    row::parse(row, 0).map_err(|source| damaged("the lane of a webhook".to_owned(), source))
 }
 
 fn damaged(what: String, source: Source) -> Fault {
@@ -630,6 +671,7 @@ fn read_webhook(row: &Row) -> Result<WebhookRow, Source> {
         place: read_place(row, 12)?,
         health: health(row, 13)?,
         next_due: row::instant_or_none(row, 21)?,
+        owner: row.try_get(22)?,
     })
 }
 

@@ -45,7 +45,7 @@ const FORGET_USAGE: &str =
 const FORGET_PARTS: &str = "DELETE FROM sub_system_usage WHERE organization_id = ?1 AND files = 0";
 
 /// Counts of what is left. They read every row of the tables, and so find rows that are damaged as well.
-const COUNTS: [&str; 7] = [
+const COUNTS: [&str; 8] = [
     "SELECT count(*) FROM files WHERE organization_id = ?1 OR (blob_key > ?1 || '/' AND blob_key < ?1 || '0')",
     "SELECT count(*) FROM blob_gc WHERE blob_key > ?1 || '/' AND blob_key < ?1 || '0'",
     "SELECT count(*) FROM write_intents WHERE blob_key > ?1 || '/' AND blob_key < ?1 || '0'",
@@ -54,6 +54,8 @@ const COUNTS: [&str; 7] = [
     "SELECT count(*) FROM resumable_uploads WHERE organization_id = ?1",
     "SELECT count(*) FROM events WHERE organization_id = ?1 AND kind <> 'organization.erased'
      AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = events.file_id)",
+    "SELECT (SELECT count(*) FROM webhooks WHERE organization_id = ?1)
+     + (SELECT count(*) FROM webhook_failures WHERE organization_id = ?1)",
 ];
 
 #[async_trait]
@@ -119,8 +121,17 @@ impl Erasures for SqliteMetadata {
                     let counted = row::first(&snapshot, query, name, |row| row::count(row, 0))?;
                     *count = counted.unwrap_or_default();
                 }
-                let [files, dropped, notes, bindings, replies, uploads, events] = counts;
-                Ok(LeftInDatabase { files, dropped, notes, bindings, replies, uploads, events })
+                let [files, dropped, notes, bindings, replies, uploads, events, webhooks] = counts;
+                Ok(LeftInDatabase {
+                    files,
+                    dropped,
+                    notes,
+                    bindings,
+                    replies,
+                    uploads,
+                    events,
+                    webhooks,
+                })
             })
             .await
     }
@@ -133,7 +144,7 @@ pub(in crate::metadata::sqlite) fn last_era(sql: &Connection) -> Result<Era, Fau
 }
 
 /// Returns true if the organization was erased after `era`.
-pub(super) fn is_since(
+pub(in crate::metadata::sqlite) fn is_since(
     sql: &Connection,
     organization: &OrganizationId,
     era: Era,

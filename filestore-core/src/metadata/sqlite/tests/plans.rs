@@ -188,6 +188,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
         webhooks::LANE,
         webhooks::RELEASE,
         webhooks::SAVE,
+        webhooks::REPLACE_FAILURE,
         webhooks::END_FAILURE,
         webhooks::SET_FAILURE,
         webhooks::NEXT_OF_FILE,
@@ -198,6 +199,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
         webhooks::DUE,
         webhooks::FAILURES,
         webhooks::FAILURE_OF,
+        webhooks::ANY_OVER,
         webhooks::FORGET,
         webhooks::FORGET_EVENTS_OF,
     ];

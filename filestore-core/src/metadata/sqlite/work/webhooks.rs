@@ -6,6 +6,7 @@ use rusqlite::{Connection, Row, params};
 use crate::domain::error::Result;
 use crate::domain::event::EventId;
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
+use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
@@ -20,14 +21,14 @@ use crate::metadata::{
 
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::{Fault, Source};
-use crate::metadata::sqlite::tables::{events, row};
+use crate::metadata::sqlite::tables::{erasures, events, row};
 
 macro_rules! columns {
     () => {
         "w.webhook_id, url, name, organization_id, kinds, secret, former_secret, former_until, created_at, changed_at, \
          disabled_reason, disabled_at, place, failing_since, paused_until, pauses, last_status, last_fault, \
          last_attempt_at, last_success_at, gaps, \
-         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting')"
+         (SELECT min(due_at) FROM webhook_failures f WHERE f.webhook_id = w.webhook_id AND state = 'waiting'), owner"
     };
 }
 
@@ -67,9 +68,10 @@ pub(in crate::metadata::sqlite) const ROTATE: &str =
 pub(in crate::metadata::sqlite) const SET_DISABLED: &str =
     "UPDATE webhooks SET disabled_reason = ?2, disabled_at = ?3 WHERE webhook_id = ?1";
 
+/// Ends a pause. Takes the lane from its owner, whose next save would bring the pause and the place back.
 pub(in crate::metadata::sqlite) const RESUME: &str =
-    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0
-     WHERE webhook_id = ?1";
+    "UPDATE webhook_lanes SET failing_since = NULL, paused_until = NULL, pauses = 0,
+     owner = NULL, leased_until = 0 WHERE webhook_id = ?1";
 
 pub(in crate::metadata::sqlite) const SET_PLACE: &str =
     "UPDATE webhook_lanes SET place = ?2, ahead = x'' WHERE webhook_id = ?1";
@@ -94,10 +96,13 @@ pub(in crate::metadata::sqlite) const LANE: &str =
 /// Reads a table with few rows.
 const RENEW: &str = "UPDATE webhook_lanes SET leased_until = ?2 WHERE owner = ?1";
 
+/// Reads a table with few rows.
+const OF_OWNER: &str = "SELECT webhook_id FROM webhook_lanes WHERE owner = ?1";
+
 pub(in crate::metadata::sqlite) const RELEASE: &str =
     "UPDATE webhook_lanes SET owner = NULL, leased_until = 0 WHERE webhook_id = ?1 AND owner = ?2";
 
-/// Ends the leases of an earlier process. Reads a table with few rows.
+/// Takes all lanes from their owners. Reads a table with few rows.
 const END_LEASES: &str = "UPDATE webhook_lanes SET owner = NULL, leased_until = 0";
 
 pub(in crate::metadata::sqlite) const SAVE: &str =
@@ -111,6 +116,11 @@ macro_rules! failure_columns {
     };
 }
 
+/// Removes a row of the event that an earlier delivery or a request left. What the lane finds out now counts, and its
+/// row must stand behind those of the file's earlier events.
+pub(in crate::metadata::sqlite) const REPLACE_FAILURE: &str = "DELETE FROM webhook_failures WHERE webhook_id = ?1 AND event_id = ?2 AND (state = 'failed' OR is_repeat = 1)";
+
+/// A row that waits or is held goes on as it is.
 const INSERT_FAILURE: &str =
     "INSERT INTO webhook_failures (webhook_id, event_id, kind, organization_id, file_id, body,
      state, is_repeat, attempts, due_at, last_status) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -169,6 +179,10 @@ const REQUEUE: &str =
      attempts = CASE state WHEN 'failed' THEN 0 ELSE attempts END,
      due_at = CASE state WHEN 'held' THEN due_at ELSE excluded.due_at END,
      state = CASE state WHEN 'failed' THEN 'waiting' ELSE state END";
+
+/// Looks for a failed event to forget, because most calls find none.
+pub(in crate::metadata::sqlite) const ANY_OVER: &str =
+    "SELECT 1 FROM webhook_failures WHERE state = 'failed' AND due_at < ?1 LIMIT 1";
 
 pub(in crate::metadata::sqlite) const FORGET: &str = "DELETE FROM webhook_failures WHERE row_id IN
      (SELECT row_id FROM webhook_failures WHERE state = 'failed' AND due_at < ?1 ORDER BY due_at LIMIT ?2)";
@@ -231,11 +245,14 @@ impl Webhooks for SqliteMetadata {
             .await
     }
 
-    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<()> {
+    async fn renew_lanes(&self, lease: Lease<'_>) -> Result<Vec<WebhookId>> {
         let (owner, until) = (lease.owner.to_owned(), lease.until.as_millis());
         self.writer
             .run("renewing the lanes of webhooks", move |tx| {
-                row::execute(tx.sql, RENEW, params![owner, until]).map(drop)
+                row::execute(tx.sql, RENEW, params![owner, until])?;
+                row::collect(tx.sql, OF_OWNER, [&owner], |row| {
+                    row::parse(row, 0).map_err(|source| damaged("the lane of a webhook", source))
+                })
             })
             .await
     }
@@ -294,16 +311,23 @@ impl Webhooks for SqliteMetadata {
         &self,
         id: WebhookId,
         rows: Vec<FailureRow>,
+        era: Era,
         now: Timestamp,
     ) -> Result<Requeued> {
         self.writer
             .run("queueing deliveries again", move |tx| {
-                requeue(tx.sql, &id.to_string(), &rows, now)
+                requeue(tx.sql, &id.to_string(), &rows, (era, now))
             })
             .await
     }
 
     async fn forget_failures(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        let looking = self.readers.run("looking for failed deliveries to forget", move |sql| {
+            row::first(sql, ANY_OVER, [before.as_millis()], |_| Ok(()))
+        });
+        if looking.await?.is_none() {
+            return Ok(0);
+        }
         self.writer
             .run("forgetting failed deliveries", move |tx| {
                 let params = params![before.as_millis(), row::limit(limit)];
@@ -316,6 +340,8 @@ impl Webhooks for SqliteMetadata {
         let organization = organization.clone();
         self.writer
             .run("forgetting the webhooks of an organization", move |tx| {
+                // A lane can have read events of the organization before they were blanked.
+                end_leases(tx.sql)?;
                 let of = organization.as_str();
                 let ids =
                     row::collect(
@@ -334,7 +360,7 @@ impl Webhooks for SqliteMetadata {
     }
 }
 
-/// Ends the leases of an earlier process.
+/// Takes all lanes from their owners.
 pub(super) fn end_leases(sql: &Connection) -> Result<(), Fault> {
     row::execute(sql, END_LEASES, []).map(drop)
 }
@@ -377,6 +403,9 @@ fn apply(
             let url = edit.url.as_ref().map(|url| url.as_str());
             let kinds = edit.kinds.as_deref().map(kinds_text);
             row::execute(sql, EDIT, params![id, url, edit.name, kinds, now.as_millis()])?;
+            if edit.url.is_some() {
+                row::execute(sql, RESUME, [&id])?;
+            }
         }
         WebhookChange::Rotate(secret, until) => {
             let params = params![id, secret.as_bytes(), until.as_millis(), now.as_millis()];
@@ -449,9 +478,13 @@ fn claimed(sql: &Connection, id: &str) -> Result<Option<ClaimedLane>, Fault> {
     })?;
     let Some((place, ahead, health)) = lane else { return Ok(None) };
     let failing = failing(sql, id)?;
-    let rows = row::first(sql, LIVE, [id], |row| row::count(row, 0))?.unwrap_or(0);
+    let rows = live(sql, id)?;
     let next_due = next_due(sql, id)?;
     Ok(Some(ClaimedLane { place, ahead, health, failing, rows, next_due }))
+}
+
+fn live(sql: &Connection, id: &str) -> Result<u64, Fault> {
+    Ok(row::first(sql, LIVE, [id], |row| row::count(row, 0))?.unwrap_or(0))
 }
 
 fn next_due(sql: &Connection, id: &str) -> Result<Option<Timestamp>, Fault> {
@@ -497,10 +530,12 @@ fn store(sql: &Connection, save: &LaneSave) -> Result<Option<LaneSaved>, Fault> 
     if let Some(reason) = save.disable {
         disable(sql, save.id, reason, save.now)?;
     }
-    Ok(Some(LaneSaved { freed, next_due: next_due(sql, &id)? }))
+    let (rows, next_due) = (live(sql, &id)?, next_due(sql, &id)?);
+    Ok(Some(LaneSaved { freed, rows, next_due }))
 }
 
 fn insert_failure(sql: &Connection, id: &str, failed: &FailureRow) -> Result<(), Fault> {
+    row::execute(sql, REPLACE_FAILURE, params![id, failed.event.as_bytes()])?;
     let params = params![
         id,
         failed.event.as_bytes(),
@@ -539,16 +574,21 @@ fn requeue(
     sql: &Connection,
     id: &str,
     rows: &[FailureRow],
-    now: Timestamp,
+    (era, now): (Era, Timestamp),
 ) -> Result<Requeued, Fault> {
     if row::first(sql, ONE, [id], webhook)?.is_none() {
         return Ok(Requeued::Unknown);
     }
-    let live = row::first(sql, LIVE, [id], |row| row::count(row, 0))?.unwrap_or(0);
-    if live + rows.len() as u64 > MOST_FAILURES {
+    if live(sql, id)? + rows.len() as u64 > MOST_FAILURES {
         return Ok(Requeued::Full);
     }
+    let mut queued = 0;
     for again in rows {
+        if let Some(organization) = &again.organization
+            && erasures::is_since(sql, organization, era)?
+        {
+            continue;
+        }
         let params = params![
             id,
             again.event.as_bytes(),
@@ -559,8 +599,9 @@ fn requeue(
             now.as_millis(),
         ];
         row::execute(sql, REQUEUE, params)?;
+        queued += 1;
     }
-    Ok(Requeued::Done(rows.len() as u64))
+    Ok(Requeued::Done(queued))
 }
 
 fn damaged(what: &str, source: Source) -> Fault {
@@ -596,6 +637,7 @@ fn read_webhook(row: &Row<'_>) -> Result<WebhookRow, Source> {
         place: row.get::<_, Option<[u8; 16]>>(12)?.map(EventId::from_bytes),
         health: health(row, 13)?,
         next_due: instant(row, 21)?,
+        owner: row.get(22)?,
     })
 }
 
