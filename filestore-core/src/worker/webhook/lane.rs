@@ -136,7 +136,6 @@ pub(super) struct Lane {
     /// After an error, the time from which the lane reads or saves again.
     rests_until: Option<Instant>,
     is_stopping: bool,
-    is_lost: bool,
 }
 
 impl Lane {
@@ -168,7 +167,6 @@ impl Lane {
             save_place_at: None,
             rests_until: None,
             is_stopping: false,
-            is_lost: false,
         }
     }
 
@@ -176,7 +174,7 @@ impl Lane {
     /// gives the lane back.
     pub(super) async fn run(mut self) {
         loop {
-            if self.is_lost || !self.save_if_needed().await {
+            if self.is_lost() || !self.save_if_needed().await {
                 return;
             }
             if self.is_stopping && self.sending.is_empty() && !self.has_unsaved() {
@@ -345,7 +343,12 @@ impl Lane {
     }
 
     fn has_lease(&self) -> bool {
-        self.shared.lease.is_valid() && !matches!(*self.settings.borrow(), Told::Lost)
+        self.shared.lease.is_valid() && !self.is_lost()
+    }
+
+    /// Tells whether the lane has another owner, or nobody who looks after it.
+    fn is_lost(&self) -> bool {
+        self.settings.has_changed().is_err() || matches!(*self.settings.borrow(), Told::Lost)
     }
 
     fn send(&mut self, attempt: Attempt, id: EventId, body: Bytes, permit: OwnedSemaphorePermit) {
@@ -509,9 +512,9 @@ impl Lane {
                     self.take(page);
                 }
             }
-            changed = self.settings.changed() => {
+            _ = self.settings.changed() => {
                 let told = self.settings.borrow_and_update().clone();
-                self.note_told(changed.map_or(Told::Lost, |()| told));
+                self.note_told(told);
             }
             () = sleep(pause) => {}
         }
@@ -539,10 +542,7 @@ impl Lane {
                 self.is_stopping = true;
                 return;
             }
-            Told::Lost => {
-                self.is_lost = true;
-                return;
-            }
+            Told::Lost => return,
         };
         // Events that were read for other settings are read again, by the next owner.
         self.is_stopping |= row.kinds != self.row.kinds;
