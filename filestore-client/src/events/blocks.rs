@@ -76,7 +76,7 @@ impl Blocks {
             }
             "data" => {
                 match &mut self.data {
-                    Some(data) => *data += &format!("\n{value}"),
+                    Some(data) => data.extend(["\n", value]),
                     none => *none = Some(value.to_owned()),
                 }
                 self.is_empty = false;

@@ -244,13 +244,13 @@ pub(super) fn of_check(run: &CheckRun, now: Timestamp) -> NewEvent {
 
 /// Returns the stored details of the event of a finding. `None` if the finding is not about the bytes of a file.
 pub(super) fn of_finding(finding: &Finding) -> Option<(FileId, String)> {
-    let is_about_bytes = match finding.kind {
+    let is_about_bytes = matches!(
+        finding.kind,
         FindingKind::MissingBytes
-        | FindingKind::WrongSize
-        | FindingKind::WrongDigest
-        | FindingKind::UnreadableBytes => true,
-        _ => false,
-    };
+            | FindingKind::WrongSize
+            | FindingKind::WrongDigest
+            | FindingKind::UnreadableBytes
+    );
     let details = EventDetails {
         reason: Some(finding.kind.as_str().to_owned()),
         ok: Some(matches!(finding.outcome, FindingOutcome::Repaired(_))),

@@ -66,6 +66,10 @@ pub enum WebhookChange {
     /// No more events.
     Disable(DisabledReason),
     /// Events again, from another place if there is one.
+    #[expect(
+        clippy::option_option,
+        reason = "no other place, the start of the log, or behind an event"
+    )]
     Enable(Option<Option<EventId>>),
 }
 

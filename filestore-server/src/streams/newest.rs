@@ -81,7 +81,9 @@ impl Newest {
             })
             .collect();
         if let Some(kept) = &mut *self.kept.write() {
-            told.into_iter().for_each(|told| kept.push(told));
+            for told in told {
+                kept.push(told);
+            }
         }
         self.changes.send_replace(());
     }

@@ -15,7 +15,7 @@ use std::str::FromStr;
 /// The IPv4 ranges that are not public. The list is the registry of special-purpose addresses (RFC 6890), with
 /// multicast and one public address that only a cloud's machines reach.
 const REFUSED_V4: [(Ipv4Addr, u8); 17] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),        // this network
+    (Ipv4Addr::UNSPECIFIED, 8),            // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
     (Ipv4Addr::new(100, 64, 0, 0), 10),    // shared by a provider's customers
     (Ipv4Addr::new(127, 0, 0, 0), 8),      // loopback

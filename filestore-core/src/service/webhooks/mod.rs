@@ -264,13 +264,12 @@ impl Webhooks<'_> {
     /// Sends events again, from where the webhook stood, or from another place. `EventsGone` if the log has
     /// forgotten the place.
     pub async fn enable(self, id: WebhookId, from: Option<After>) -> Result<Webhook> {
-        let place = match from {
-            Some(from) => Some(self.place(from).await?),
-            None => {
-                let stood = self.row(id).await?.place.map_or(After::Start, After::Event);
-                self.place(stood).await?;
-                None
-            }
+        let place = if let Some(from) = from {
+            Some(self.place(from).await?)
+        } else {
+            let stood = self.row(id).await?.place.map_or(After::Start, After::Event);
+            self.place(stood).await?;
+            None
         };
         self.change(id, WebhookChange::Enable(place)).await
     }
@@ -374,7 +373,7 @@ impl Webhooks<'_> {
         after: After,
         until: EventId,
     ) -> Result<Redelivered> {
-        let naming = &self.store.inner().naming;
+        let naming = self.store.inner().naming.read().clone();
         let end = naming.position(&self.event(until).await?.id);
         let is_behind = match &after {
             After::Start => true,

@@ -123,9 +123,10 @@ impl Sender {
     pub(crate) async fn send(&self, delivery: &Delivery<'_>) -> Answer {
         if delivery.url.check(&self.rules).is_err() {
             let is_address = delivery.url.address().is_some();
-            return Answer::Fault(match is_address {
-                true => DeliveryFault::AddressRefused,
-                false => DeliveryFault::UrlRefused,
+            return Answer::Fault(if is_address {
+                DeliveryFault::AddressRefused
+            } else {
+                DeliveryFault::UrlRefused
             });
         }
         let signatures = delivery.secrets.signatures(&delivery.id, delivery.at, &delivery.body);

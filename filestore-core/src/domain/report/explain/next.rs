@@ -27,7 +27,7 @@ impl Subject<'_> {
         }
         match state.status() {
             Status::Temp => return self.expire(),
-            Status::Thumbnail => return self.nothing(),
+            Status::Thumbnail => return Self::nothing(),
             Status::Ready => {}
         }
         match (state.sync(), self.bound()) {
@@ -44,7 +44,7 @@ impl Subject<'_> {
             (
                 SyncStatus::None | SyncStatus::Synced,
                 Bound::Nowhere | Bound::Local | Bound::Here,
-            ) => self.migrated().unwrap_or_else(|| self.nothing()),
+            ) => self.migrated().unwrap_or_else(Self::nothing),
             (SyncStatus::None | SyncStatus::Synced, Bound::Elsewhere(to)) => {
                 self.migrated().unwrap_or_else(|| self.stays_elsewhere(to))
             }
@@ -117,7 +117,7 @@ impl Subject<'_> {
         Step::new(StepCode::RetryByHand, sentence)
     }
 
-    fn nothing(&self) -> Step {
+    fn nothing() -> Step {
         Step::new(StepCode::Nothing, "no work waits for the file: it stays where it is")
     }
 
@@ -226,8 +226,8 @@ impl Circumstances<'_> {
             None => obstacles.push(self.missing(target)),
             Some(known)
                 if !target.is_local()
-                    && !(known.provider.is_active
-                        && known.provider.location == Location::Cloud) =>
+                    && (!known.provider.is_active
+                        || known.provider.location != Location::Cloud) =>
             {
                 let sentence = format!("{target} accepts no copies");
                 let fact = Fact::new(FactCode::ProviderInactive, sentence);

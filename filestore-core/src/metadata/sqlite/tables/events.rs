@@ -96,7 +96,7 @@ impl EventLog for SqliteMetadata {
         now: Timestamp,
     ) -> Result<[u8; 32]> {
         let opening = "opening the log of events";
-        let log = self.readers.run(opening, |sql| Ok(row::first(sql, LOG, [], log_row)?)).await?;
+        let log = self.readers.run(opening, |sql| row::first(sql, LOG, [], log_row)).await?;
         // Most openings change nothing, and work on a full disk.
         if let Some((is_on, off_since, Some(key))) = log
             && switch.applied_to(is_on, off_since) == is_on
@@ -136,7 +136,7 @@ impl EventLog for SqliteMetadata {
         self.readers.check()?;
         // From here on the writer tells; an earlier commit is visible.
         let mut head = self.followers.subscribe();
-        let newest = self.readers.run("looking for events", |sql| newest(sql)).await?;
+        let newest = self.readers.run("looking for events", newest).await?;
         if newest.is_some_and(|(position, _)| position > settled) {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use crate::domain::event::EventId;
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
+use crate::domain::webhook::url::WebhookUrl;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
 };
@@ -400,7 +401,7 @@ fn apply(
     let id = webhook.to_string();
     match change {
         WebhookChange::Edit(edit) => {
-            let url = edit.url.as_ref().map(|url| url.as_str());
+            let url = edit.url.as_ref().map(WebhookUrl::as_str);
             let kinds = edit.kinds.as_deref().map(kinds_text);
             row::execute(sql, EDIT, params![id, url, edit.name, kinds, now.as_millis()])?;
             if edit.url.is_some() {
