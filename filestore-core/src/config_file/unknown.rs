@@ -116,7 +116,10 @@ mod tests {
             ("header_secs = 5", "it belongs to [http]"),
             ("[limits]\ntemp_ttl_secs = 5", "it belongs to [lifetimes]"),
             ("[limits]\nquota_bytes = 5", "it belongs to the top of the file, before all tables"),
-            ("timeout_secs = 5", "it belongs to [[variants.converters]] or [[providers]]"),
+            (
+                "timeout_secs = 5",
+                "it belongs to [webhooks] or [[variants.converters]] or [[providers]]",
+            ),
         ] {
             let said = said(text);
             assert!(said.contains(advice), "{text}: {said}");

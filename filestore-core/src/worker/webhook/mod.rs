@@ -127,11 +127,8 @@ impl Lanes {
             .collect();
         for (id, running) in &self.running {
             let row = enabled.get(id).cloned().map(Arc::new);
-            running.settings.send_if_modified(|known| {
-                let differs = *known != row;
-                *known = row;
-                differs
-            });
+            // Always told: events that were queued again make a lane look, even if the rows look the same.
+            running.settings.send_replace(row);
         }
         for (id, row) in enabled {
             if !self.running.contains_key(&id) {
