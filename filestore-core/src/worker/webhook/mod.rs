@@ -70,14 +70,15 @@ struct Running {
 }
 
 impl Running {
-    /// Tells the lane something, if it is new. A lane that is lost stays so.
+    /// Tells the lane something, also if it says the same again: events that were queued again make a lane look,
+    /// even if its settings look the same. A lane that is lost stays so.
     fn tell(&self, told: Told) {
         self.settings.send_if_modified(|known| {
-            let is_new = *known != told && *known != Told::Lost;
-            if is_new {
+            let is_lost = *known == Told::Lost;
+            if !is_lost {
                 *known = told;
             }
-            is_new
+            !is_lost
         });
     }
 }

@@ -8,9 +8,9 @@ use crate::domain::event::EventId;
 use crate::domain::id::{FileId, OrganizationId, WebhookId};
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
-use crate::domain::webhook::url::WebhookUrl;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
+    WebhookUrl,
 };
 use crate::metadata::events::of_webhook;
 use crate::metadata::stored::words;
