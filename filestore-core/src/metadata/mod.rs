@@ -153,6 +153,6 @@ impl dyn Metadata + '_ {
 pub(crate) mod prelude {
     pub(crate) use super::{
         Backlog as _, Dropped as _, EventLog as _, Files as _, Holds as _, Leases as _,
-        Listing as _, Metadata as _, Purges as _, Syncs as _, Upkeep as _, Webhooks as _,
+        Listing as _, Metadata as _, Purges as _, Syncs as _, Upkeep as _,
     };
 }

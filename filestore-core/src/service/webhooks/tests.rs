@@ -190,7 +190,7 @@ async fn a_second_rotation_does_not_cut_an_overlap_short() {
     let clock = ManualClock::at(NOW);
     let builder = FileStore::builder(dir.path()).config(local_config()).clock(clock.clock());
     let store = builder.open().await.unwrap();
-    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:9/")).await.unwrap();
+    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:2/")).await.unwrap();
     let hour = Duration::from_hours(1);
     store.webhooks().rotate(webhook.id, hour).await.unwrap();
 
@@ -211,7 +211,7 @@ async fn a_second_rotation_does_not_cut_an_overlap_short() {
 async fn a_long_range_is_sent_again_with_several_requests() {
     let dir = tempfile::tempdir().unwrap();
     let store = store_in(&dir).await;
-    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:9/")).await.unwrap();
+    let (webhook, _) = store.webhooks().create(new("http://127.0.0.1:2/")).await.unwrap();
     let event = NewEvent::new(EventKind::FsckEnded, NOW, EventDetails::default());
     let metadata = &store.inner().metadata;
     metadata.note_events(vec![event; PAGE * PAGES + 1]).await.unwrap();

@@ -153,7 +153,7 @@ async fn an_erasure_takes_events_out_of_the_memory_of_lanes() {
 async fn upkeep_forgets_events_that_were_given_up_long_ago() {
     let bench = Bench::new().await;
     let file = bench.upload().await;
-    let webhook = bench.webhook("http://127.0.0.1:9/").await;
+    let webhook = bench.webhook("http://127.0.0.1:2/").await;
     let event = first_event(&bench).await;
     give_up(&bench, &webhook, event, file).await;
     let admin = bench.store.admin();
@@ -221,7 +221,7 @@ async fn healthy_types_pass_events_that_are_always_refused() {
     let webhook = bench.webhook(&endpoint.url()).await;
     bench.start();
     bench.until(&webhook, |shown| shown.health.paused_until.is_some()).await;
-    let other = bench.webhook("http://127.0.0.1:9/").await;
+    let other = bench.webhook("http://127.0.0.1:2/").await;
     bench.store.webhooks().disable(other.id).await.unwrap();
 
     // Each time that a pause is over, one event is a trial.
