@@ -26,7 +26,7 @@ pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
     EVENT_STREAM, Empty, Unfinished, as_ok, created, created_again, empty, event_stream, found,
     json_text, metrics, not_modified, ok, ok_streamed, page, partial_content, preflight, see_other,
-    with_etag,
+    with_etag, without_gone,
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use filestore_core::api::{self, PREFIX};
 use filestore_core::uploads::ResumableUpload;
 use filestore_core::{ErrorKind, FileRecord, Scope};
 use http::header::{ALLOW, CACHE_CONTROL, ETAG, LOCATION, REFERRER_POLICY};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use warp::reply::Response;
 
 use crate::http::etag::EntityTag;
@@ -54,11 +54,8 @@ pub(super) fn sent(
 /// Replies with a failure to a request of a draft. Versions before 8 do not know the status 410.
 fn draft_failure(call: &Call, draft: Interop, failure: Failure) -> Response {
     let provided = single(&call.headers, "upload-offset").and_then(|offset| offset.parse().ok());
-    let mut response = failure.into_draft_response(&call.id, provided);
-    if draft < Interop::V8 && response.status() == StatusCode::GONE {
-        *response.status_mut() = StatusCode::NOT_FOUND;
-    }
-    response
+    let response = failure.into_draft_response(&call.id, provided);
+    if draft < Interop::V8 { reply::without_gone(response) } else { response }
 }
 
 /// The preference for a record in the reply (RFC 7240 section 4.2), which tus does not have.

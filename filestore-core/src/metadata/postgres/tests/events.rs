@@ -112,6 +112,7 @@ async fn a_stopped_writer_holds_back_later_events_until_it_ends() {
     let (stopped, other) = (connected(&schema).await, connected(&schema).await);
     let earlier = open_write(&other).await;
     end(&other, "COMMIT").await;
+    assert_eq!(reader.read().await, [earlier]);
 
     open_write(&stopped).await;
     let later = open_write(&other).await;

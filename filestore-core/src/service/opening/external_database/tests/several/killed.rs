@@ -36,7 +36,7 @@ impl Cluster {
     }
 
     /// Takes the servers of other processes for gone, and ends their work.
-    async fn end_others(&self) {
+    pub(super) async fn end_others(&self) {
         let names: Vec<_> = self.stores.iter().map(|store| format!("'{}'", name(store))).collect();
         let forget = format!(
             "UPDATE servers SET seen_at = clock_timestamp() - interval '1 day' WHERE server NOT IN ({})",
