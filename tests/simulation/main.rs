@@ -55,8 +55,11 @@ fn lost_bytes_commits_offsets_events_and_erasures_are_noticed() {
         Damage::SkipsErasures,
     ];
     for damage in all {
-        let outcome = std::thread::spawn(move || simulate(1, 3 * HOUR, damage)).join();
-        assert!(outcome.is_err(), "{damage:?} went unnoticed");
+        // What is damaged in a run can be what a client has deleted anyway: then the next run shows it.
+        let is_noticed = (1..=4).any(|seed| {
+            std::thread::spawn(move || simulate(seed, 3 * HOUR, damage)).join().is_err()
+        });
+        assert!(is_noticed, "{damage:?} went unnoticed");
     }
 }
 
