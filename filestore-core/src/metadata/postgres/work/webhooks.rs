@@ -13,6 +13,7 @@ use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     Disabled, DisabledReason, FailureState, WebhookHealth, WebhookSecret, WebhookSecrets,
+    WebhookUrl,
 };
 use crate::metadata::events::of_webhook;
 use crate::metadata::stored::words;
@@ -424,7 +425,7 @@ async fn apply(
     let (id, at) = (webhook.to_string(), now.as_millis());
     match change {
         WebhookChange::Edit(edit) => {
-            let url = edit.url.as_ref().map(|url| url.as_str());
+            let url = edit.url.as_ref().map(WebhookUrl::as_str);
             let kinds = edit.kinds.as_deref().map(kinds_text);
             sql.execute(EDIT, &[&id, &url, &edit.name, &kinds, &at]).await?;
             if edit.url.is_some() {

@@ -22,7 +22,7 @@ fn photograph() -> Seen {
 }
 
 /// The positions of the chunks with this name.
-fn places(bytes: &[u8], name: &[u8; 4]) -> Vec<usize> {
+fn places(bytes: &[u8], name: [u8; 4]) -> Vec<usize> {
     let found = bytes.windows(4).enumerate().filter(|(_, found)| *found == name);
     found.map(|(at, _)| at - 4).collect()
 }
@@ -41,7 +41,7 @@ fn assert_upper_rows(shown: &Seen, what: &str) {
 fn a_damaged_first_frame_never_shows_the_hidden_picture() {
     for frames in [1, 2] {
         let whole = animation(frames);
-        let data = places(&whole, b"fdAT")[0];
+        let data = places(&whole, *b"fdAT")[0];
         let length = u32::from_be_bytes(whole[data..data + 4].try_into().unwrap()) as usize;
 
         let mut half = whole.clone();
@@ -58,7 +58,7 @@ fn a_damaged_first_frame_never_shows_the_hidden_picture() {
 #[test]
 fn a_cut_animation_never_shows_the_hidden_picture() {
     let whole = animation(1);
-    let (frame, data) = (places(&whole, b"fcTL")[0], places(&whole, b"fdAT")[0]);
+    let (frame, data) = (places(&whole, *b"fcTL")[0], places(&whole, *b"fdAT")[0]);
     let rest = whole.len() - data;
     assert_upper_rows(&seen(&whole[..data + rest / 2], 200, Fit::Cover), "half of the frame");
     for cut in [frame, frame + 10, data, data + 20] {
@@ -69,7 +69,7 @@ fn a_cut_animation_never_shows_the_hidden_picture() {
 #[test]
 fn a_first_frame_outside_the_canvas_is_corrupt() {
     let mut bytes = animation(2);
-    let frame = places(&bytes, b"fcTL")[0];
+    let frame = places(&bytes, *b"fcTL")[0];
     // Its left side, behind the length, the name, the number of the chunk and the size.
     bytes[frame + 20..frame + 24].copy_from_slice(&SIDE.to_be_bytes());
     let sum = crc32(&bytes[frame + 4..frame + 8 + 26]).to_be_bytes();
@@ -80,7 +80,7 @@ fn a_first_frame_outside_the_canvas_is_corrupt() {
 #[test]
 fn a_picture_that_only_seems_to_be_an_animation_is_shown() {
     let whole = animation(2);
-    let control = places(&whole, b"acTL")[0];
+    let control = places(&whole, *b"acTL")[0];
     // A wrong checksum, and more frames than an animation can have.
     let mut unsure = whole.clone();
     unsure[control + 16] ^= 1;
@@ -97,7 +97,7 @@ fn a_picture_that_only_seems_to_be_an_animation_is_shown() {
 #[test]
 fn the_still_answer_for_an_animation_with_one_sound_frame_is_this_frame() {
     let mut bytes = animation(2);
-    let data = places(&bytes, b"fdAT")[1];
+    let data = places(&bytes, *b"fdAT")[1];
     let end = bytes.len() - 16;
     bytes[data + 12..end].fill(0xFF);
     let made = animate(&file(&bytes), Wanted::cover(200), &unhurried()).unwrap();
