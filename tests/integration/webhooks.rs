@@ -92,7 +92,7 @@ async fn a_webhook_is_listed_changed_rotated_disabled_and_deleted() {
     let webhooks = client.webhooks();
     let made = webhooks.create(&CreateWebhook::new(&url)).await.unwrap();
     let id = &made.about.id;
-    assert_eq!(webhooks.list().await.unwrap(), [made.about.clone()]);
+    assert_eq!(webhooks.list().await.unwrap(), std::slice::from_ref(&made.about));
 
     let mut edit = EditWebhook::default();
     edit.name = Some("shop".to_owned());

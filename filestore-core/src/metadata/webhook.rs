@@ -65,12 +65,10 @@ pub enum WebhookChange {
     Rotate(WebhookSecret, Timestamp),
     /// No more events.
     Disable(DisabledReason),
-    /// Events again, from another place if there is one.
-    #[expect(
-        clippy::option_option,
-        reason = "no other place, the start of the log, or behind an event"
-    )]
-    Enable(Option<Option<EventId>>),
+    /// Events again, from where the webhook stood.
+    Enable,
+    /// Events again, from behind this event. `None`: from the start of the log.
+    EnableFrom(Option<EventId>),
 }
 
 /// A lane as its owner finds it.

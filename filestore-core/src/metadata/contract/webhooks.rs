@@ -157,14 +157,14 @@ pub(crate) async fn a_disabled_webhook_has_no_lane_until_it_is_enabled(metadata:
     assert_eq!(row.disabled, Some(Disabled::new(DisabledReason::Requested, at(5))));
     assert_eq!(claim(metadata, id, "owner", 10).await, None);
 
-    let row = metadata.change_webhook(id, WebhookChange::Enable(None), at(6)).await.unwrap();
+    let row = metadata.change_webhook(id, WebhookChange::Enable, at(6)).await.unwrap();
     assert_eq!(row.unwrap().disabled, None);
     assert_eq!(claim(metadata, id, "owner", 10).await.unwrap().place, Some(event(1)));
 
-    let elsewhere = WebhookChange::Enable(Some(Some(event(9))));
+    let elsewhere = WebhookChange::EnableFrom(Some(event(9)));
     metadata.change_webhook(id, elsewhere, at(7)).await.unwrap();
     assert_eq!(one(metadata, id).await.place, Some(event(9)));
-    metadata.change_webhook(id, WebhookChange::Enable(Some(None)), at(7)).await.unwrap();
+    metadata.change_webhook(id, WebhookChange::EnableFrom(None), at(7)).await.unwrap();
     assert_eq!(one(metadata, id).await.place, None);
 }
 
@@ -212,7 +212,7 @@ pub(crate) async fn a_lane_whose_place_or_url_is_changed_has_no_owner(metadata: 
         url: Some("https://example.com/".parse().unwrap()),
         ..WebhookEdit::default()
     };
-    for change in [WebhookChange::Enable(Some(Some(event(9)))), WebhookChange::Edit(edit)] {
+    for change in [WebhookChange::EnableFrom(Some(event(9))), WebhookChange::Edit(edit)] {
         claim(metadata, id, "owner", 10).await.unwrap();
         let mut paused = save(id);
         paused.health.paused_until = Some(at(99));

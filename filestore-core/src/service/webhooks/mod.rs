@@ -264,14 +264,14 @@ impl Webhooks<'_> {
     /// Sends events again, from where the webhook stood, or from another place. `EventsGone` if the log has
     /// forgotten the place.
     pub async fn enable(self, id: WebhookId, from: Option<After>) -> Result<Webhook> {
-        let place = if let Some(from) = from {
-            Some(self.place(from).await?)
+        let change = if let Some(from) = from {
+            WebhookChange::EnableFrom(self.place(from).await?)
         } else {
             let stood = self.row(id).await?.place.map_or(After::Start, After::Event);
             self.place(stood).await?;
-            None
+            WebhookChange::Enable
         };
-        self.change(id, WebhookChange::Enable(place)).await
+        self.change(id, change).await
     }
 
     /// Deletes a webhook with its secrets and failures.

@@ -437,16 +437,21 @@ async fn apply(
             sql.execute(ROTATE, &[&id, &secret, &until.as_millis(), &at]).await?;
         }
         WebhookChange::Disable(reason) => disable(sql, webhook, *reason, now).await?,
-        WebhookChange::Enable(from) => {
-            sql.execute(SET_DISABLED, &[&id, &None::<&str>, &None::<i64>]).await?;
-            events::put(sql, &of_webhook(webhook, None, now)).await?;
-            sql.execute(RESUME, &[&id]).await?;
-            if let Some(from) = from {
-                sql.execute(SET_PLACE, &[&id, &place(from.as_ref())]).await?;
-            }
+        WebhookChange::Enable => enable(sql, webhook, now).await?,
+        WebhookChange::EnableFrom(from) => {
+            enable(sql, webhook, now).await?;
+            sql.execute(SET_PLACE, &[&id, &place(from.as_ref())]).await?;
         }
     }
     Ok(())
+}
+
+/// Enables a webhook, and tells it.
+async fn enable(sql: &Sql, webhook: WebhookId, now: Timestamp) -> Result<(), Fault> {
+    let id = webhook.to_string();
+    sql.execute(SET_DISABLED, &[&id, &None::<&str>, &None::<i64>]).await?;
+    events::put(sql, &of_webhook(webhook, None, now)).await?;
+    sql.execute(RESUME, &[&id]).await.map(drop)
 }
 
 /// Disables a webhook, and tells it.

@@ -413,16 +413,21 @@ fn apply(
             row::execute(sql, ROTATE, params)?;
         }
         WebhookChange::Disable(reason) => disable(sql, webhook, *reason, now)?,
-        WebhookChange::Enable(from) => {
-            row::execute(sql, SET_DISABLED, params![id, None::<&str>, None::<i64>])?;
-            events::put(sql, &of_webhook(webhook, None, now))?;
-            row::execute(sql, RESUME, [&id])?;
-            if let Some(from) = from {
-                row::execute(sql, SET_PLACE, params![id, place(*from)])?;
-            }
+        WebhookChange::Enable => enable(sql, webhook, now)?,
+        WebhookChange::EnableFrom(from) => {
+            enable(sql, webhook, now)?;
+            row::execute(sql, SET_PLACE, params![id, place(*from)])?;
         }
     }
     Ok(())
+}
+
+/// Enables a webhook, and tells it.
+fn enable(sql: &Connection, webhook: WebhookId, now: Timestamp) -> Result<(), Fault> {
+    let id = webhook.to_string();
+    row::execute(sql, SET_DISABLED, params![id, None::<&str>, None::<i64>])?;
+    events::put(sql, &of_webhook(webhook, None, now))?;
+    row::execute(sql, RESUME, [&id]).map(drop)
 }
 
 /// Disables a webhook, and tells it.
