@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
+use filestore_core::events::{After, EventKind};
 use filestore_core::internals::domain::access::signature::ShownSignature;
 use filestore_core::internals::domain::file::disposition::Disposition;
 use filestore_core::internals::domain::file::media::fetch;
@@ -12,7 +13,6 @@ use filestore_core::internals::domain::file::path::BlobKey;
 use filestore_core::internals::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::internals::service::judge_terms;
 use filestore_core::internals::storage::DigestState;
-use filestore_core::events::{After, EventKind};
 use filestore_core::signing::{SignedMethod, SigningSecret};
 use filestore_core::uploads::{Append, NewResumable, UploadAddress};
 use filestore_core::{

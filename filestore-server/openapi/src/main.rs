@@ -72,7 +72,8 @@ fn document() -> Value {
         }
     }
 
-    let deliveries = operations::deliveries(&schemas::reply::<filestore_core::api::Event>(&mut schemas));
+    let deliveries =
+        operations::deliveries(&schemas::reply::<filestore_core::api::Event>(&mut schemas));
     let mut components = shared::components();
     components.insert("responses".to_owned(), problems::responses(&mut schemas));
     components.insert("schemas".to_owned(), schemas.into_components());

@@ -1,8 +1,8 @@
 //! Uploads, changes, reading, deleting.
 
 use filestore_core::api::{
-    ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, Explanation, FileRecord,
-    ListReply, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
+    ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, Explanation,
+    FileRecord, ListReply, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
     RestoreFilesRequest, RestoreReply, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
     SignedUrlReply, Status, SubSystemsReply, SyncStatus, UsageReply, VARIANT_SIZES,
 };

@@ -127,9 +127,7 @@ fn states() -> Value {
 
 /// Describes the request that a receiver gets (the member `webhooks` of the document).
 pub(crate) fn deliveries(event: &Value) -> Value {
-    let header = |name: &str, says: &str, schema: Value| {
-        json!({ "name": name, "in": "header", "required": true, "description": says, "schema": schema })
-    };
+    let header = |name: &str, says: &str, schema: Value| json!({ "name": name, "in": "header", "required": true, "description": says, "schema": schema });
     let body = json!({ "application/json": { "schema": event } });
     json!({
         "event": {
