@@ -180,12 +180,14 @@ fn every_state_with_every_binding_has_one_next_step() {
             let expected = match (state.is_deleted(), state.status(), state.sync()) {
                 (true, ..) => StepCode::Purge,
                 (false, Status::Temp, _) => StepCode::Expire,
-                (false, Status::Thumbnail, _) => StepCode::Nothing,
                 (false, Status::Ready, SyncStatus::Pending) if awaits => StepCode::Copy,
                 (false, Status::Ready, SyncStatus::Pending) => StepCode::Settle,
                 (false, Status::Ready, SyncStatus::Syncing) => StepCode::Copying,
                 (false, Status::Ready, SyncStatus::Failed) => StepCode::RetryByHand,
-                (false, Status::Ready, SyncStatus::None | SyncStatus::Synced) => StepCode::Nothing,
+                (false, Status::Thumbnail, _)
+                | (false, Status::Ready, SyncStatus::None | SyncStatus::Synced) => {
+                    StepCode::Nothing
+                }
             };
             assert_eq!(step.code, expected, "{state:?} at {holder}, bound to {bound:?}");
             let is_timed = !matches!(expected, StepCode::Nothing | StepCode::RetryByHand);
