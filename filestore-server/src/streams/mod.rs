@@ -303,8 +303,8 @@ mod tests {
         Box::new(|| true)
     }
 
-    fn address(text: &str) -> Option<Client> {
-        Some(Client::Address(text.parse().unwrap()))
+    fn address(text: &str) -> Client {
+        Client::Address(text.parse().unwrap())
     }
 
     #[tokio::test]
@@ -314,19 +314,19 @@ mod tests {
         let enter = |client| streams.enter(&store, client, forever());
 
         let mut seats: Vec<_> =
-            (0..MOST_OF_AN_ADDRESS).map(|_| enter(address("2001:db8::1")).unwrap()).collect();
-        let refused = enter(address("2001:db8::2")).unwrap_err();
+            (0..MOST_OF_AN_ADDRESS).map(|_| enter(Some(address("2001:db8::1"))).unwrap()).collect();
+        let refused = enter(Some(address("2001:db8::2"))).unwrap_err();
         assert_eq!(refused, TooManyStreams { limit: MOST_OF_AN_ADDRESS, of: "address" });
 
         seats.push(enter(None).unwrap());
-        let refused = enter(address("10.0.0.1")).unwrap_err();
+        let refused = enter(Some(address("10.0.0.1"))).unwrap_err();
         assert_eq!(refused, TooManyStreams { limit: MOST_OF_AN_ADDRESS + 1, of: "server" });
         assert_eq!((streams.count(), streams.refused()), (MOST_OF_AN_ADDRESS + 1, 2));
 
         seats.clear();
         assert!(streams.readers.lock().by_client.is_empty());
         assert!(streams.readers.lock().shared.is_none(), "nothing runs without readers");
-        assert!(enter(address("2001:db8::2")).is_ok());
+        assert!(enter(Some(address("2001:db8::2"))).is_ok());
     }
 
     #[tokio::test]

@@ -348,7 +348,7 @@ async fn a_pause_that_the_endpoint_asks_for_makes_no_failure() {
     bench.uploads(3).await;
     bench.start();
     let shown = bench.until(&webhook, |shown| shown.health.paused_until.is_some()).await;
-    assert_eq!(shown.health.paused_until, Some(NOW.plus(Duration::from_secs(120))));
+    assert_eq!(shown.health.paused_until, Some(NOW.plus(Duration::from_mins(2))));
     assert_eq!((shown.health.last_status, shown.health.failing_since), (Some(429), Some(NOW)));
     assert!(bench.failures(&webhook).await.is_empty());
 
@@ -420,9 +420,8 @@ async fn a_kill_repeats_only_what_was_under_way_with_the_same_ids() {
     let mut bench = Bench::new().await;
     let is_held = Arc::new(AtomicBool::new(false));
     let held = Arc::clone(&is_held);
-    let endpoint = Endpoint::start(move |_, _| match held.load(Ordering::SeqCst) {
-        true => Reply::Silence,
-        false => Reply::Status(200),
+    let endpoint = Endpoint::start(move |_, _| {
+        if held.load(Ordering::SeqCst) { Reply::Silence } else { Reply::Status(200) }
     })
     .await;
     let _webhook = bench.webhook(&endpoint.url()).await;
