@@ -98,13 +98,6 @@ pub struct EventPage {
     pub more: bool,
 }
 
-impl EventPage {
-    /// Creates a page from events, the place behind them, and whether more follow.
-    pub fn new(events: Vec<Event>, next: impl Into<String>, more: bool) -> Self {
-        Self { events, next: next.into(), more }
-    }
-}
-
 /// One change. An event has no name, metadata, digest or caller: ask for the file's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -112,7 +105,7 @@ impl EventPage {
 pub struct Event {
     /// Event id: 22 characters. Pass it as `after` to read on.
     pub id: String,
-    /// What happened.
+    /// Type of the change.
     #[serde(rename = "type")]
     pub kind: EventType,
     /// Time of the change, in RFC 3339 (UTC, milliseconds).
@@ -173,7 +166,7 @@ pub struct EventData {
     /// A word for the result or the reason, for example the kind of a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether a run ended well, a finding was repaired, or a binding is active.
+    /// True if a run ended well, a finding was repaired, or a binding is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
     /// Time since which the log was off, in RFC 3339 (UTC, milliseconds).

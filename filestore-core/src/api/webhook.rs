@@ -186,7 +186,7 @@ pub struct WebhookReply {
     pub last_attempt_at: Option<String>,
     /// Time of the last accepted event.
     pub last_success_at: Option<String>,
-    /// How often the endpoint can have missed events: the log had forgotten them, or has a gap.
+    /// Number of times that the endpoint can have missed events: the log had forgotten them, or has a gap.
     pub gaps: u64,
     /// Time of the oldest event that the endpoint has not got. Null if it has all, and in lists.
     pub oldest_waiting_at: Option<String>,

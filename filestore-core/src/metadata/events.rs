@@ -34,7 +34,7 @@ pub struct LoggedEvent {
 /// All of an event but its place and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventBody {
-    /// What happened.
+    /// Type of the change.
     pub kind: EventKind,
     /// The organization.
     pub organization_id: Option<OrganizationId>,
@@ -44,7 +44,7 @@ pub struct EventBody {
     pub file_id: Option<FileId>,
     /// The file's content version.
     pub version: Option<u64>,
-    /// What else is to be told.
+    /// Facts beside the ids.
     pub details: EventDetails,
 }
 

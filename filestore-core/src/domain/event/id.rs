@@ -8,8 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::domain::error::{Error, Result};
 
-/// The id of an event, and a cursor: 16 bytes, written as 22 characters of base64url. It tells nothing about the
-/// number of events, and nobody can make one up.
+/// The id of an event, and a cursor: 16 bytes, written as 22 characters of base64url. A client
+/// cannot make up an id, and cannot read the number of events from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventId([u8; 16]);
 

@@ -8,7 +8,7 @@ use crate::domain::error::{Error, Result};
 /// Declares the kinds with their names.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What happened. A later version can add kinds.
+        /// Type of a change. A later version can add kinds.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum EventKind {

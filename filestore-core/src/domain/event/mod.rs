@@ -27,7 +27,7 @@ use crate::domain::time::clock::Timestamp;
 pub struct Event {
     /// The id. It is also the cursor to read on behind this event.
     pub id: EventId,
-    /// What happened.
+    /// Type of the change.
     pub kind: EventKind,
     /// When it happened, by the store's clock.
     pub at: Timestamp,
@@ -39,7 +39,7 @@ pub struct Event {
     pub file_id: Option<FileId>,
     /// The file's content version after the change. `None` for events without a file, and for a purged file.
     pub version: Option<u64>,
-    /// What else is to be told. Most kinds have one or two of these.
+    /// Facts beside the ids. Most kinds have one or two.
     pub details: EventDetails,
 }
 
@@ -69,7 +69,7 @@ pub struct EventDetails {
     pub webhook_id: Option<WebhookId>,
     /// A word for the result or the reason, for example the kind of a finding.
     pub reason: Option<String>,
-    /// Whether a run ended well, a finding was repaired, or a binding is active.
+    /// `true` if a run ended well, a finding was repaired, or a binding is active.
     pub ok: Option<bool>,
     /// Since when the log was off.
     pub off_since: Option<Timestamp>,
@@ -78,7 +78,7 @@ pub struct EventDetails {
 /// An event that the log does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// What happened.
+    /// Type of the change.
     pub kind: EventKind,
     /// When it happened.
     pub at: Timestamp,
@@ -86,7 +86,7 @@ pub struct NewEvent {
     pub organization_id: Option<OrganizationId>,
     /// The file, with its sub-system and content version.
     pub file: Option<(FileId, SubSystem, u64)>,
-    /// What else is to be told.
+    /// Facts beside the ids.
     pub details: EventDetails,
 }
 
@@ -169,7 +169,7 @@ pub struct EventPage {
     /// True if more events follow at once. The page can be empty nevertheless.
     pub has_more: bool,
     /// The position of the log up to which a page that goes forwards has looked. A program that joins pages with
-    /// other events compares it with [`Events::position`](crate::events::Events::position). Show it to nobody,
-    /// because it counts the events of all organizations.
+    /// other events compares it with [`Events::position`](crate::events::Events::position). Do not show it
+    /// to callers, because it counts the events of all organizations.
     pub looked_at: u64,
 }

@@ -8,8 +8,8 @@ use crate::domain::time::clock::Timestamp;
 /// The key of the ids of one log. A new log has a new key, so that no id of another log fits. A log that was off for a
 /// time counts as a new one.
 ///
-/// An id is a mark and a hidden position. The mark is a MAC of position and time, so nobody can make up an id,
-/// and an id fits one event only. The position is hidden with a MAC of the mark, so that ids do not tell how many
+/// An id is a mark and a hidden position. The mark is a MAC of position and time, so a client cannot make up
+/// an id, and an id fits one event only. The position is hidden with a MAC of the mark, so that ids do not tell how many
 /// events there are.
 #[derive(Clone)]
 pub struct EventNaming {

@@ -98,7 +98,7 @@ fn of_move(old: &FileRecord, new: &FileRecord) -> Option<(EventKind, EventDetail
     Some((kind, EventDetails { from: Some(from), to: Some(to), ..EventDetails::default() }))
 }
 
-/// Returns the provider that the record shows: the backend of LOCAL files is nobody's business.
+/// Returns the provider that the record shows. The backend of LOCAL files stays hidden.
 fn shown(record: &FileRecord) -> ProviderCode {
     match record.state.location() {
         Location::Local => ProviderCode::local(),

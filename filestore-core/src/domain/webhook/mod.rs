@@ -126,7 +126,7 @@ pub struct WebhookHealth {
     pub last_attempt_at: Option<Timestamp>,
     /// The time of the last accepted event.
     pub last_success_at: Option<Timestamp>,
-    /// How often the endpoint can have missed events: the log had forgotten them, or has a gap.
+    /// Number of times that the endpoint can have missed events: the log had forgotten them, or has a gap.
     pub gaps: u64,
 }
 
