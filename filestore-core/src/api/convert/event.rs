@@ -62,6 +62,6 @@ impl EventData {
 impl From<&event::EventPage> for EventPage {
     fn from(page: &event::EventPage) -> Self {
         let events = page.events.iter().map(Event::from).collect();
-        Self::new(events, page.next.to_string(), page.has_more)
+        Self { events, next: page.next.to_string(), more: page.has_more }
     }
 }
