@@ -8,7 +8,7 @@ use super::permit::ResumablePermit;
 use super::request::{Append, Ends};
 use super::terms;
 use super::transfer::Transfer;
-use super::turns::{Turn, Wish};
+use super::turns::{Arrival, Turn, Wish};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::{ResumableUpload, UploadAddress, UploadStage};
 use crate::domain::id::UploadId;
@@ -44,6 +44,7 @@ impl ResumableUploads<'_> {
     where
         E: Into<Error> + Send + 'static,
     {
+        let arrived = self.store.inner.uploads.resumable.arrive();
         let row = self.checked(address, &append.scope).await?;
         let id = row.upload_id;
         // No offset goes back, so this one stays wrong. A transfer goes on.
@@ -54,19 +55,19 @@ impl ResumableUploads<'_> {
         // A caller that goes away must not take what has arrived with it.
         let appending = tasks::spawn(async move {
             let uploads = store.resumable();
-            uploads.append_here(id, append, body, &store).await
+            uploads.append_here((id, arrived), append, body, &store).await
         });
         appending.await.map_err(|error| Error::internal("receiving an upload", error))?
     }
 
     async fn append_here<E: Into<Error>>(
         self,
-        id: UploadId,
+        (id, arrived): (UploadId, Arrival),
         mut append: Append,
         body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin,
         store: &FileStore,
     ) -> Result<ResumableUpload> {
-        let (turn, row) = self.take(id, &append).await?;
+        let (turn, row) = self.take(id, arrived, &append).await?;
         let terms = terms::shown(&row.terms);
         if terms.is_final() && !append.is_of_parts {
             let message = "a final upload takes its bytes from its parts";
@@ -96,10 +97,15 @@ impl ResumableUploads<'_> {
     }
 
     /// Takes the upload for a request, once no commit of it runs.
-    async fn take(self, id: UploadId, append: &Append) -> Result<(Turn, UploadRow)> {
+    async fn take(
+        self,
+        id: UploadId,
+        arrived: Arrival,
+        append: &Append,
+    ) -> Result<(Turn, UploadRow)> {
         loop {
             let wish = Wish::From(append.offset);
-            let turn = self.store.inner.uploads.resumable.enter(id, wish).await?;
+            let turn = self.store.inner.uploads.resumable.enter_as(id, arrived, wish).await?;
             let row = self.row(id, &append.scope).await?;
             if row.stage != UploadStage::Completing {
                 return Ok((turn, row));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
 
-use super::turns::{Turn, Turns, Wish};
+use super::turns::{Arrival, Turn, Turns, Wish};
 use crate::domain::error::Result;
 use crate::domain::id::{BlobId, UploadId};
 use crate::service::uploads::quota::QuotaReservation;
@@ -30,9 +30,24 @@ pub(in crate::service) struct ResumableState {
 }
 
 impl ResumableState {
-    /// Takes an upload for a request, and ends the request that has it.
+    /// Notes that a request arrives now.
+    pub(super) fn arrive(&self) -> Arrival {
+        self.turns.arrive()
+    }
+
+    /// Takes an upload for a request that arrives now, and ends the request that has it.
     pub(super) async fn enter(&self, id: UploadId, wish: Wish) -> Result<Turn> {
-        self.turns.enter(id, wish).await
+        self.turns.enter(id, self.arrive(), wish).await
+    }
+
+    /// Takes an upload for a request that arrived earlier, unless a newer request has it.
+    pub(super) async fn enter_as(
+        &self,
+        id: UploadId,
+        arrived: Arrival,
+        wish: Wish,
+    ) -> Result<Turn> {
+        self.turns.enter(id, arrived, wish).await
     }
 
     /// Ends all transfers, and refuses new ones.

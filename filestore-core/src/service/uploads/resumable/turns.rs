@@ -1,17 +1,20 @@
 //! Turns: the one request that has an upload. A newer request ends the older request.
 //!
 //! # Locking
-//! A request raises the number of the upload, and says which bytes of the older request it wants to be kept. The
-//! older request then ends, and the newer request gets the lock.
+//! A request gets a number when it arrives. It raises the number of the upload to its own, and says which bytes of the
+//! older request it wants to be kept. The older request then ends, and the newer request gets the lock. A request that
+//! was delayed on its way here finds a higher number, and ends itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
+use super::transfer::superseded;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::UploadId;
 
@@ -20,7 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The uploads that requests have now.
 #[derive(Default)]
-pub(in crate::service) struct Turns(Mutex<HashMap<UploadId, Arc<Shared>>>);
+pub(in crate::service) struct Turns {
+    shared: Mutex<HashMap<UploadId, Arc<Shared>>>,
+    /// The number of the request that arrived last.
+    arrived: AtomicU64,
+}
+
+/// The number of a request, in the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Arrival(u64);
 
 struct Shared {
     newest: watch::Sender<Newest>,
@@ -29,7 +40,7 @@ struct Shared {
 
 impl Default for Shared {
     fn default() -> Self {
-        let newest = Newest { number: 0, wish: Wish::Keep };
+        let newest = Newest { number: Arrival(0), wish: Wish::Keep };
         Self { newest: watch::Sender::new(newest), lock: Arc::default() }
     }
 }
@@ -37,7 +48,7 @@ impl Default for Shared {
 /// The newest request of an upload.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
-    number: u64,
+    number: Arrival,
     wish: Wish,
 }
 
@@ -56,21 +67,37 @@ pub(in crate::service) struct Turn {
     turns: Arc<Turns>,
     id: UploadId,
     shared: Arc<Shared>,
-    number: u64,
+    number: Arrival,
     guard: Option<OwnedMutexGuard<()>>,
 }
 
 impl Turns {
-    /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long.
-    pub(super) async fn enter(self: &Arc<Self>, id: UploadId, wish: Wish) -> Result<Turn> {
-        let shared = Arc::clone(self.0.lock().entry(id).or_default());
-        let mut number = 0;
-        shared.newest.send_modify(|newest| {
-            number = newest.number + 1;
-            *newest = Newest { number, wish };
-        });
+    /// Notes that a request arrives now.
+    pub(super) fn arrive(&self) -> Arrival {
+        Arrival(self.arrived.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long,
+    /// `UploadSuperseded` if a request has the upload that arrived later.
+    pub(super) async fn enter(
+        self: &Arc<Self>,
+        id: UploadId,
+        number: Arrival,
+        wish: Wish,
+    ) -> Result<Turn> {
+        let shared = Arc::clone(self.shared.lock().entry(id).or_default());
         let lock = Arc::clone(&shared.lock);
         let mut turn = Turn { turns: Arc::clone(self), id, shared, number, guard: None };
+        turn.shared.newest.send_if_modified(|newest| {
+            let is_newest = newest.number <= number;
+            if is_newest {
+                *newest = Newest { number, wish };
+            }
+            is_newest
+        });
+        if turn.is_superseded() {
+            return Err(superseded());
+        }
         let Ok(guard) = timeout(PATIENCE, lock.lock_owned()).await else {
             let message = "another request of this upload does not end";
             return Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(5));
@@ -81,12 +108,12 @@ impl Turns {
 
     /// Tests whether a request has the upload.
     pub(super) fn has(&self, id: UploadId) -> bool {
-        self.0.lock().contains_key(&id)
+        self.shared.lock().contains_key(&id)
     }
 
     /// Returns the number of uploads that requests have.
     pub(super) fn count(&self) -> usize {
-        self.0.lock().len()
+        self.shared.lock().len()
     }
 }
 
@@ -107,7 +134,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.guard = None;
-        let mut turns = self.turns.0.lock();
+        let mut turns = self.turns.shared.lock();
         // The map's and this one: nobody else waits.
         if Arc::strong_count(&self.shared) <= 2 {
             turns.remove(&self.id);
@@ -125,11 +152,14 @@ mod tests {
     async fn a_newer_request_ends_the_older_one_and_gets_the_upload() {
         let turns = Arc::new(Turns::default());
         let id = UploadId::generate(Timestamp::from_millis(1));
-        let old = turns.enter(id, Wish::Keep).await.unwrap();
+        let old = turns.enter(id, turns.arrive(), Wish::Keep).await.unwrap();
         assert!(!old.is_superseded());
 
         let (waiting, wanted) = (Arc::clone(&turns), id);
-        let new = tasks::spawn(async move { waiting.enter(wanted, Wish::From(7)).await.unwrap() });
+        let new = tasks::spawn(async move {
+            let arrived = waiting.arrive();
+            waiting.enter(wanted, arrived, Wish::From(7)).await.unwrap()
+        });
         assert_eq!(old.superseded().await, Wish::From(7));
         assert!(old.is_superseded());
         drop(old);
@@ -139,15 +169,31 @@ mod tests {
         assert_eq!(turns.count(), 0, "nothing is left");
     }
 
+    #[tokio::test]
+    async fn a_request_that_was_delayed_does_not_end_a_newer_one() {
+        let turns = Arc::new(Turns::default());
+        let id = UploadId::generate(Timestamp::from_millis(1));
+        let (delayed, newer) = (turns.arrive(), turns.arrive());
+        let new = turns.enter(id, newer, Wish::From(7)).await.unwrap();
+        let refused = turns.enter(id, delayed, Wish::From(0)).await.err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::UploadSuperseded);
+        assert!(!new.is_superseded());
+        drop(new);
+        assert_eq!(turns.count(), 0);
+        // The same request again, as after a commit that it waited for.
+        drop(turns.enter(id, newer, Wish::From(7)).await.unwrap());
+        turns.enter(id, newer, Wish::From(7)).await.unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_request_that_does_not_end_is_not_waited_for_forever() {
         let turns = Arc::new(Turns::default());
         let id = UploadId::generate(Timestamp::from_millis(1));
-        let old = turns.enter(id, Wish::Keep).await.unwrap();
-        let refused = turns.enter(id, Wish::Keep).await.err().unwrap();
+        let old = turns.enter(id, turns.arrive(), Wish::Keep).await.unwrap();
+        let refused = turns.enter(id, turns.arrive(), Wish::Keep).await.err().unwrap();
         assert_eq!(refused.kind(), ErrorKind::Busy);
         drop(old);
-        turns.enter(id, Wish::Keep).await.unwrap();
+        turns.enter(id, turns.arrive(), Wish::Keep).await.unwrap();
         assert_eq!(turns.count(), 0);
     }
 }
