@@ -12,6 +12,9 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::NotFound if field == Some("destination") => {
             "use a name from [[backup.destinations]] in the configuration, or a directory with a slash: ./NAME"
         }
+        Code::NotFound if field == Some("webhook_id") => {
+            "check the id with `filestore webhook list`"
+        }
         Code::NotFound => "check the id with `filestore list`. You cannot read a deleted file",
         Code::Conflict => match field {
             // A migration must use the provider of the binding, and only one can run at a time.
@@ -178,7 +181,10 @@ fn by_field(field: &str) -> Option<String> {
             "an id has 26 upper-case letters and digits. To see all ids, use `filestore list`"
         }
         "organizationId" => "--org needs a whole number from 1 to 9007199254740991",
-        "limit" => "--limit needs 1 to 1000. To see all files, use --all",
+        "webhook_id" => {
+            "an id has 26 upper-case letters and digits. To see all ids, use `filestore webhook list`"
+        }
+        "limit" => "--limit needs 1 to 1000. To see all, use --all",
         "cursor" => "use a cursor only with the filters of its own list",
         "Idempotency-Key" => "--idempotency-key needs 1 to 255 printable ASCII characters",
         _ => return None,

@@ -8,6 +8,7 @@ mod backups;
 mod metadata;
 mod receipts;
 mod explaining;
+mod following;
 mod clouds;
 mod recursive;
 mod plans;

@@ -277,7 +277,7 @@ impl Webhooks<'_> {
     /// Deletes a webhook with its secrets and failures.
     pub async fn delete(self, id: WebhookId) -> Result<()> {
         if !self.metadata().delete_webhook(id).await? {
-            return Err(Error::not_found("the webhook"));
+            return Err(unknown());
         }
         self.wake();
         Ok(())
@@ -418,7 +418,7 @@ impl Webhooks<'_> {
     async fn requeue(self, id: WebhookId, rows: Vec<FailureRow>, era: Era) -> Result<u64> {
         match self.metadata().requeue(id, rows, era, self.store.now()).await? {
             Requeued::Done(queued) => Ok(queued),
-            Requeued::Unknown => Err(Error::not_found("the webhook")),
+            Requeued::Unknown => Err(unknown()),
             Requeued::Full => {
                 let message =
                     format!("too many events wait for the webhook, limit: {MOST_FAILURES}");
@@ -461,14 +461,14 @@ impl Webhooks<'_> {
 
     async fn change(self, id: WebhookId, change: WebhookChange) -> Result<Webhook> {
         let changed = self.metadata().change_webhook(id, change, self.store.now()).await?;
-        let row = changed.ok_or_else(|| Error::not_found("the webhook"))?;
+        let row = changed.ok_or_else(unknown)?;
         self.wake();
         Ok(row.shown())
     }
 
     async fn row(self, id: WebhookId) -> Result<WebhookRow> {
         let found = self.metadata().webhooks(Some(id)).await?;
-        found.into_iter().next().ok_or_else(|| Error::not_found("the webhook"))
+        found.into_iter().next().ok_or_else(unknown)
     }
 
     fn wake(self) {
@@ -518,4 +518,8 @@ fn repeat_of(event: &Event) -> Result<FailureRow> {
         at: event.at,
         last_status: None,
     })
+}
+
+fn unknown() -> Error {
+    Error::not_found("webhook").with_field("webhook_id")
 }
