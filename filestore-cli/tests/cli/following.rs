@@ -35,7 +35,7 @@ fn mistakes_about_events_and_webhooks_name_what_is_allowed() {
             (vec!["events", "--after", "xx"], "the id of an event", ""),
             (
                 vec!["events", "--limit", "0"],
-                "limit is an integer from 1 to 1000",
+                "1 to 1000",
                 "To see all, use --all",
             ),
             (vec!["webhook", "create", "http://example.org/"], "https://", "[webhooks]"),
