@@ -226,7 +226,7 @@ pub mod bindings {
 #[cfg(feature = "store")]
 pub mod explain {
     pub use crate::domain::report::explain::{
-        ExplainedFile, Explanation, Fact, FactCode, Reader, Step, StepCode,
+        ExplainedFile, Explanation, Fact, FactCode, History, Reader, Step, StepCode,
     };
 }
 

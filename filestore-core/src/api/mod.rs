@@ -45,7 +45,9 @@ pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply
 #[cfg(feature = "store")]
 pub use convert::field_name;
 pub use event::{Event, EventData, EventPage, EventQuery};
-pub use explain::{ExplainedFact, ExplainedRecord, ExplainedStep, Explanation};
+pub use explain::{
+    ExplainedFact, ExplainedHistory, ExplainedRecord, ExplainedStep, Explanation,
+};
 pub use file::{
     ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
     DeleteReply, EditReply, FileIdReply, FileRecord, Metadata, RestoreFileError, RestoreFileResult,

@@ -8,6 +8,7 @@
 //! A log that was off for a time, at any server, has another key since. Every read compares the key, so earlier cursors
 //! fail. The log then begins with an event `log.gap`, which every reader sees.
 
+mod history;
 mod reading;
 #[cfg(test)]
 mod tests;
