@@ -38,7 +38,7 @@ pub use admin::{
     ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
     PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
     StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore,
-    StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    StatusUnfinished, StatusWebhooks, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
     VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};

@@ -28,7 +28,7 @@ use crate::domain::event::{
 };
 use crate::domain::id::OrganizationId;
 use crate::domain::report::load::EventLogLoad;
-use crate::metadata::{LogOrder, LogRange};
+use crate::metadata::{LogOrder, LogRange, LoggedEvent};
 
 /// The maximum number of events on a page.
 const MOST: usize = 1000;
@@ -265,16 +265,22 @@ impl Inner {
         self.naming.read().clone()
     }
 
-    /// Returns what the log keeps. Reads one row.
+    /// Returns what the log keeps. Reads a few rows.
     pub(crate) async fn event_log(&self) -> Result<EventLogLoad> {
         let (from, order) = (Some(0), LogOrder::Forward);
         let range = LogRange { from, order, organizations: None, limit: 1 };
         let log = self.metadata.read_events(&range).await?;
         let ends = log.newest.zip(log.oldest);
+        // A log with a gap begins there for readers.
+        let is_gap =
+            |row: &&LoggedEvent| row.body.as_ref().is_some_and(|body| body.kind.is_for_all());
         Ok(EventLogLoad {
             is_on: log.is_on,
-            kept: ends.map_or(0, |((newest, _), oldest)| newest.saturating_sub(oldest) + 1),
-            oldest_at: log.rows.first().map(|row| row.at),
+            kept: ends.map_or(0, |((newest, _), (oldest, _))| newest.saturating_sub(oldest) + 1),
+            oldest_at: log.oldest.map(|(_, at)| at),
+            gap_at: log.rows.first().filter(is_gap).map(|row| row.at),
+            held_back: log.held_back.0,
+            held_back_for: log.held_back.1,
         })
     }
 

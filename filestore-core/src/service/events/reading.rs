@@ -179,7 +179,7 @@ impl Reading<'_> {
             After::Event(_) if *self.scope == Scope::All => false,
             After::Event(id) => {
                 let position = self.naming.position(id);
-                let oldest = log.oldest.unwrap_or(position);
+                let oldest = log.oldest.map_or(position, |(oldest, _)| oldest);
                 newest.saturating_sub(position) <= position.saturating_sub(oldest)
             }
         };

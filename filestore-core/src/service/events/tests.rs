@@ -241,6 +241,15 @@ async fn a_log_that_is_off_refuses_and_tells_its_gap_later() {
     }
     let all = page(&store, &Scope::All, After::Start, 9).await;
     assert_eq!(kinds(&all), ["log.gap", "file.uploaded"]);
+
+    // Events from before the gap are kept, and count.
+    let load = store.inner().event_log().await.unwrap();
+    let log = store.events(&Scope::All);
+    let whole = log.page_back(&EventFilter::new(), After::End, 9).await.unwrap();
+    assert_eq!((load.is_on, load.kept), (true, 3));
+    assert_eq!(load.oldest_at, whole.events.last().map(|event| event.at));
+    assert_eq!(load.gap_at, Some(all.events[0].at));
+    assert_eq!((load.held_back, load.held_back_for), (0, Duration::ZERO));
 }
 
 /// Another server switched the log off and on again, or the key was not known when the store was opened.

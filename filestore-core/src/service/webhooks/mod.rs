@@ -42,8 +42,8 @@ use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
     DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
-    Redelivered, Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret,
-    WebhookSecrets,
+    Redelivered, Verdict, Webhook, WebhookBacklog, WebhookCounts, WebhookEdit, WebhookHealth,
+    WebhookSecret, WebhookSecrets,
 };
 use crate::metadata::{
     FailureRow, MOST_FAILURES, Metadata, Requeued, WebhookChange, WebhookMade, WebhookRow,
@@ -74,6 +74,8 @@ pub(crate) struct WebhookState {
     delivered: AtomicU64,
     refused: AtomicU64,
     unreachable: AtomicU64,
+    /// The events that each lane of this process still has to deliver.
+    backlogs: Mutex<HashMap<WebhookId, WebhookBacklog>>,
 }
 
 impl Default for WebhookState {
@@ -86,6 +88,7 @@ impl Default for WebhookState {
             delivered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             unreachable: AtomicU64::new(0),
+            backlogs: Mutex::default(),
         }
     }
 }
@@ -109,6 +112,15 @@ impl WebhookState {
     pub(crate) fn look_up_with(&self, lookup: Arc<dyn Lookup>) {
         *self.lookup.lock() = lookup;
         *self.sender.lock() = None;
+    }
+
+    /// Sets the events that a lane still has to deliver. `None` if the lane has ended.
+    pub(crate) fn set_backlog(&self, webhook: WebhookId, backlog: Option<WebhookBacklog>) {
+        let mut backlogs = self.backlogs.lock();
+        match backlog {
+            Some(backlog) => backlogs.insert(webhook, backlog),
+            None => backlogs.remove(&webhook),
+        };
     }
 
     /// Counts an attempt.
@@ -457,6 +469,15 @@ impl Webhooks<'_> {
             refused: state.refused.load(Ordering::Relaxed),
             unreachable: state.unreachable.load(Ordering::Relaxed),
         }
+    }
+
+    /// Returns the events that the lanes of this process still have to deliver. Other servers have other lanes.
+    pub fn backlog(self) -> WebhookBacklog {
+        let mut all = WebhookBacklog::default();
+        for backlog in self.state().backlogs.lock().values() {
+            all.add(backlog);
+        }
+        all
     }
 
     async fn change(self, id: WebhookId, change: WebhookChange) -> Result<Webhook> {

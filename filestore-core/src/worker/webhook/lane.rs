@@ -30,7 +30,7 @@ use crate::domain::config::WebhookConfig;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::event::{After, EventId, EventPage};
 use crate::domain::time::clock::Timestamp;
-use crate::domain::webhook::{Answer, DisabledReason, Verdict, wait_after};
+use crate::domain::webhook::{Answer, DisabledReason, Verdict, WebhookBacklog, wait_after};
 use crate::metadata::{
     ClaimedLane, FailureRow, LaneSave, LaneSaved, MOST_FAILURES, Retried, RetriedFailure,
     WebhookRow,
@@ -177,6 +177,7 @@ impl Lane {
             if self.is_lost() || !self.save_if_needed().await {
                 return;
             }
+            self.show_backlog();
             if self.is_stopping && self.sending.is_empty() && !self.has_unsaved() {
                 return self.release().await;
             }
@@ -194,6 +195,12 @@ impl Lane {
             let webhook = self.row.id;
             tracing::warn!(%webhook, error = %error.chain(), "the lane of a webhook was not released");
         }
+    }
+
+    fn show_backlog(&self) {
+        let (first, oldest_at) = self.window.waiting();
+        let backlog = WebhookBacklog { first, again: self.rows, oldest_at };
+        self.shared.store.inner().webhooks.set_backlog(self.row.id, Some(backlog));
     }
 
     fn now(&self) -> Timestamp {
@@ -558,5 +565,11 @@ impl Lane {
             || !self.window.is_idle()
             || self.is_stopping;
         if waits { LOOK } else { SAVE_PLACE }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.shared.store.inner().webhooks.set_backlog(self.row.id, None);
     }
 }

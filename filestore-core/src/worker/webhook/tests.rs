@@ -15,7 +15,8 @@ use crate::domain::event::After;
 use crate::domain::id::FileId;
 use crate::domain::time::clock::{ManualClock, Timestamp};
 use crate::domain::webhook::{
-    DisabledReason, FailureState, NewWebhook, Redeliver, Webhook, WebhookFailure, wait_after,
+    DisabledReason, FailureState, NewWebhook, Redeliver, Webhook, WebhookBacklog, WebhookFailure,
+    wait_after,
 };
 use crate::service::NewUpload;
 use crate::service::webhooks::fixtures::{Endpoint, Received, Reply, local_config};
@@ -404,6 +405,8 @@ async fn endpoints_that_are_dead_silent_endless_or_redirecting_harm_no_other() {
 
     let files = bench.uploads(40).await;
     let received = good.until_count(40).await;
+    let backlog = bench.store.webhooks().backlog();
+    assert!(backlog.first >= 80 && backlog.oldest_at.is_some(), "{backlog:?}");
     let mut told: Vec<_> = told(&received).into_iter().map(|(_, file)| file).collect();
     told.sort_unstable();
     told.dedup();
@@ -413,6 +416,12 @@ async fn endpoints_that_are_dead_silent_endless_or_redirecting_harm_no_other() {
     let shown = bench.until(&dead, |shown| shown.health.paused_until.is_some()).await;
     assert!(shown.health.last_fault.is_some() && bench.failures(&dead).await.is_empty());
     bench.kill().await;
+    let no_lane_runs = async {
+        while bench.store.webhooks().backlog() != WebhookBacklog::default() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(HANG, no_lane_runs).await.expect("nothing waits here any more");
 }
 
 #[tokio::test]

@@ -78,6 +78,13 @@ impl Window {
         self.slots.iter().all(|slot| slot.state == State::Done)
     }
 
+    /// Returns the number of events that are not done, and the time of the oldest.
+    pub(super) fn waiting(&self) -> (u64, Option<Timestamp>) {
+        let mut waiting = self.slots.iter().filter(|slot| slot.state != State::Done);
+        let oldest = waiting.next();
+        (oldest.map_or(0, |_| 1 + waiting.count() as u64), oldest.map(|slot| slot.event.at))
+    }
+
     /// Adds an event that was read. Returns the row of an event that is held at once.
     pub(super) fn push(&mut self, event: Event, body: String) -> Option<FailureRow> {
         let is_done = self.ahead.remove(&event.id);
@@ -266,6 +273,21 @@ mod tests {
         window.put_back(id(3));
         assert!(!window.settle());
         assert_eq!(sent(&mut window), [id(3)], "it is sent again");
+    }
+
+    #[test]
+    fn what_waits_is_counted_with_its_oldest_event() {
+        let mut window = Window::new(None, [], []);
+        assert_eq!(window.waiting(), (0, None));
+        for number in 1..=3 {
+            let at = Timestamp::from_millis(i64::from(number));
+            window.push(Event { at, ..event(number, Some(number)) }, String::new());
+        }
+        sent(&mut window);
+        assert_eq!(window.waiting(), (3, Some(Timestamp::from_millis(1))));
+        window.finish(id(1));
+        window.finish(id(3));
+        assert_eq!(window.waiting(), (1, Some(Timestamp::from_millis(2))));
     }
 
     #[test]
