@@ -79,6 +79,13 @@ pub(super) fn deliveries(text: &mut Text, counts: WebhookCounts) {
     ] {
         attempts.sample(&[("outcome", outcome)], count);
     }
+    let mut reads = text.counters(
+        "filestore_webhook_log_reads",
+        "Reads of the log of events, for all webhooks together or for one that is behind.",
+    );
+    for (reader, count) in [("shared", counts.shared_reads), ("lane", counts.lane_reads)] {
+        reads.sample(&[("reader", reader)], count);
+    }
 }
 
 /// Writes the events that the lanes of this server still have to deliver.

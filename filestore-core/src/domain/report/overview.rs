@@ -424,7 +424,8 @@ mod tests {
             ("sync", "filestore sync retry", |all| all.sync.failed = 2),
             ("events", "pg_stat_activity", |all| {
                 let held_back_for = HELD_BACK;
-                all.events = Some(EventLogLoad { held_back: 3, held_back_for, ..EventLogLoad::default() });
+                all.events =
+                    Some(EventLogLoad { held_back: 3, held_back_for, ..EventLogLoad::default() });
             }),
         ];
 

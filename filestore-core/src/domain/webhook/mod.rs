@@ -259,7 +259,7 @@ impl PingReport {
     }
 }
 
-/// The number of attempts since the store was opened, by their outcome.
+/// The number of attempts since the store was opened by their outcome, and the number of reads of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookCounts {
@@ -269,6 +269,10 @@ pub struct WebhookCounts {
     pub refused: u64,
     /// Attempts for which the endpoint could take no event.
     pub unreachable: u64,
+    /// Reads of the log for all webhooks together.
+    pub shared_reads: u64,
+    /// Reads of the log for single webhooks, which were behind.
+    pub lane_reads: u64,
 }
 
 /// The events that the lanes of this process still have to deliver.

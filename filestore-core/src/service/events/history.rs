@@ -1,7 +1,7 @@
 //! The history of one file, for explanations.
 
-use super::reading::event;
 use super::Inner;
+use super::reading::event;
 use crate::domain::error::Result;
 use crate::domain::event::EventNaming;
 use crate::domain::id::{FileId, OrganizationId};

@@ -36,10 +36,6 @@ const MOST: usize = 1000;
 /// The pause of a waiting reader after events that were not for it.
 const AFTER_NOTHING: Duration = Duration::from_millis(50);
 
-/// The shortest time between two reads of one background reader at the end of the log.
-#[cfg(feature = "webhooks")]
-pub(crate) const BETWEEN_READS: Duration = Duration::from_millis(50);
-
 /// The log of events, for the organizations in a scope. Made by [`FileStore::events`].
 ///
 /// Readers of an organization see the events of its files. Only [`Scope::All`] sees the other kinds. Exception:
@@ -112,36 +108,6 @@ impl<'a> Events<'a> {
             part = self.part(filter, part.page.next, LogOrder::Forward, limit).await?;
         }
         Ok(part.page)
-    }
-
-    /// Like [`wait`](Self::wait), for many readers in the background. Each read takes a turn, and a busy log is looked
-    /// at again only after a short pause.
-    #[cfg(feature = "webhooks")]
-    pub(crate) async fn wait_in_turn(
-        self,
-        filter: &EventFilter,
-        after: After,
-        limit: usize,
-        wait: Duration,
-        turns: &tokio::sync::Semaphore,
-    ) -> Result<EventPage> {
-        let (until, mut after) = (Instant::now() + wait, after);
-        loop {
-            let part = {
-                let _turn = turns.acquire().await;
-                self.part(filter, after, LogOrder::Forward, limit).await?
-            };
-            let again_at = Instant::now() + BETWEEN_READS;
-            if !part.page.events.is_empty() || part.page.has_more {
-                return Ok(part.page);
-            }
-            match timeout_at(until, self.store.inner.metadata.await_events(part.settled)).await {
-                Ok(waited) => waited?,
-                Err(_) => return Ok(part.page),
-            }
-            tokio::time::sleep_until(again_at).await;
-            after = part.page.next;
-        }
     }
 
     /// Reads a page of at most `limit` (1 to 1000) events, newest first, before `before` ([`After::End`]: from

@@ -267,28 +267,3 @@ async fn a_read_takes_over_the_key_of_the_log() {
     let position = store.events(&Scope::All).position(&before.events[0]);
     assert_eq!(position, before.looked_at);
 }
-
-#[cfg(feature = "webhooks")]
-#[tokio::test]
-async fn a_reader_in_turn_has_its_turn_only_while_it_reads() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = opened(dir.path(), true).await;
-    let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
-    let readers = [(); 3].map(|()| {
-        let (store, turns) = (store.clone(), std::sync::Arc::clone(&turns));
-        crate::tasks::spawn(async move {
-            let (events, all) = (store.events(&Scope::All), EventFilter::new());
-            events.wait_in_turn(&all, After::Start, 9, HANG * 2, &turns).await
-        })
-    });
-    tokio::task::yield_now().await;
-    assert!(readers.iter().all(|reader| !reader.is_finished()), "there is no turn");
-
-    turns.add_permits(1);
-    upload(&store, "acme").await;
-    for reader in readers {
-        let page = tokio::time::timeout(HANG, reader).await.expect("one turn is enough");
-        assert_eq!(page.unwrap().unwrap().events.len(), 1);
-    }
-    store.close().await;
-}

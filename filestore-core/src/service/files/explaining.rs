@@ -59,8 +59,9 @@ impl Files<'_> {
         // A record is deleted in the transaction that writes the receipt, so a file is in one of both.
         let purged = inner.metadata.receipt(id, self.scope).await?;
         let purged = purged.ok_or_else(|| Error::not_found("file"))?;
-        let explained =
-            self.with_circumstances(None, reader, now, |seen| explain_purged(&purged, seen)).await?;
+        let explained = self
+            .with_circumstances(None, reader, now, |seen| explain_purged(&purged, seen))
+            .await?;
         Ok(explained.with_history(inner.history(id, &purged.organization_id).await?))
     }
 

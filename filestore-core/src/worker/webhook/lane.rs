@@ -24,15 +24,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use self::reading::{Page, Place};
 use self::saving::Unsaved;
 use self::sending::Attempt;
+use super::feed::Feed;
 use super::health::Health;
 use super::lease::LaneLease;
 use super::window::Window;
 use crate::FileStore;
 use crate::domain::config::WebhookConfig;
 use crate::domain::error::{Error, Result};
-use crate::domain::event::{After, EventPage};
+use crate::domain::event::After;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{Answer, WebhookBacklog};
 use crate::metadata::{ClaimedLane, WebhookRow};
@@ -56,7 +58,9 @@ pub(super) struct Shared {
     pub(super) places: Arc<Semaphore>,
     /// Places for lanes that have nothing under way, one for each.
     pub(super) own_places: Arc<Semaphore>,
-    /// The reads of the log at the same time.
+    /// The newest events, for all lanes.
+    pub(super) feed: Arc<Feed>,
+    /// The reads of the log by lanes at the same time.
     pub(super) reads: Arc<Semaphore>,
 }
 
@@ -82,11 +86,10 @@ pub(super) struct Lane {
     window: Window,
     health: Health,
     /// The place from which events are read.
-    reading: After,
-    reader: JoinSet<Result<EventPage>>,
-    has_more: bool,
-    /// When the last page was read.
-    read_at: Option<Instant>,
+    reading: Place,
+    reader: JoinSet<Result<Page>>,
+    /// The number of reads of the feed that had begun before the lane was claimed.
+    claimed: u64,
     sending: JoinSet<(Attempt, Answer, OwnedSemaphorePermit)>,
     /// The rows of [`Attempt::Again`] under way.
     retrying: HashSet<i64>,
@@ -104,14 +107,15 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Begins with a claimed lane.
+    /// Begins with a claimed lane. `reads` is the number of reads of the feed that had begun before the claim.
     pub(super) fn new(
         shared: Shared,
         row: Arc<WebhookRow>,
-        claimed: ClaimedLane,
+        (claimed, reads): (ClaimedLane, u64),
         settings: Settings,
     ) -> Self {
-        let reading = claimed.place.map_or(After::Start, After::Event);
+        let after = claimed.place.map_or(After::Start, After::Event);
+        let reading = Place { after, spot: None, has_more: true };
         let health = Health::new(claimed.health, shared.store.now());
         Self {
             shared,
@@ -121,8 +125,7 @@ impl Lane {
             health,
             reading,
             reader: JoinSet::new(),
-            has_more: true,
-            read_at: None,
+            claimed: reads,
             sending: JoinSet::new(),
             retrying: HashSet::new(),
             is_turn_of_first: true,
@@ -198,7 +201,13 @@ impl Lane {
     /// Waits until something happens: an answer, events, other settings, or a time.
     async fn wait(&mut self) {
         let pause = self.next_look();
+        // In this order, so that a simulation repeats. What a lane is told is rare, and comes first.
         tokio::select! {
+            biased;
+            _ = self.settings.changed() => {
+                let told = self.settings.borrow_and_update().clone();
+                self.note_told(told);
+            }
             Some(sent) = self.sending.join_next() => {
                 self.note_sent(sent);
                 while let Some(sent) = self.sending.try_join_next() {
@@ -209,10 +218,6 @@ impl Lane {
                 if let Ok(page) = page {
                     self.take(page);
                 }
-            }
-            _ = self.settings.changed() => {
-                let told = self.settings.borrow_and_update().clone();
-                self.note_told(told);
             }
             () = sleep(pause) => {}
         }

@@ -495,3 +495,39 @@ async fn a_disabled_webhook_goes_on_where_it_stood() {
     bench.stop().await;
     assert_eq!(without_repeats(&received).len(), 5);
 }
+
+#[tokio::test]
+async fn many_webhooks_at_the_end_of_the_log_share_its_reads() {
+    const WEBHOOKS: usize = 20;
+    let mut bench = Bench::new().await;
+    let endpoint = Endpoint::accepting().await;
+    for number in 0..WEBHOOKS {
+        bench.webhook(&format!("{}{number}", endpoint.url())).await;
+    }
+    bench.start();
+    bench.upload().await;
+    endpoint.until_count(WEBHOOKS).await;
+    // Until each lane has read itself to the end, and waits there with the others.
+    let mut before = bench.store.webhooks().counts();
+    for uploads in 2.. {
+        bench.upload().await;
+        endpoint.until_count(uploads * WEBHOOKS).await;
+        let now = bench.store.webhooks().counts();
+        if now.lane_reads == before.lane_reads {
+            break;
+        }
+        before = now;
+    }
+
+    let received = endpoint.received().len();
+    for uploads in 1..=5 {
+        bench.upload().await;
+        endpoint.until_count(received + uploads * WEBHOOKS).await;
+    }
+    bench.stop().await;
+    let counts = bench.store.webhooks().counts();
+    assert_eq!(counts.lane_reads, before.lane_reads, "{counts:?}");
+    assert!(counts.shared_reads < before.shared_reads + 30, "{counts:?}");
+    let received = endpoint.received();
+    assert_eq!(without_repeats(&received).len() * WEBHOOKS, received.len());
+}

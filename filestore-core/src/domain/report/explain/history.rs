@@ -86,8 +86,7 @@ mod tests {
             event(4, EventKind::FileUploaded, other),
         ];
         let history = History::of(file(1), newest_first);
-        let expected =
-            [EventKind::FileUploaded, EventKind::FileReplaced, EventKind::FileDeleted];
+        let expected = [EventKind::FileUploaded, EventKind::FileReplaced, EventKind::FileDeleted];
         assert_eq!(kinds(&history), expected);
         assert_eq!((history.is_on, history.is_whole, history.looked_at), (true, true, 5));
     }

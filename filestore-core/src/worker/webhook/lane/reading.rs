@@ -1,24 +1,40 @@
-//! Reading: fills the window with events.
+//! Reading: fills the window with events, from the server's feed or from the log.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Lane, SAVE_PLACE};
+use super::{LOOK, Lane, SAVE_PLACE, Shared};
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{ErrorKind, Result};
-use crate::domain::event::{After, Event, EventPage};
+use crate::domain::event::{After, EventFilter};
 use crate::metadata::MOST_FAILURES;
-use crate::service::events::BETWEEN_READS;
-use crate::service::webhooks::body_of;
+use crate::worker::webhook::feed::{Entry, NotHere, Spot};
 use crate::worker::webhook::window::MOST_EVENTS;
 
-/// The wait of a reader for new events. Afterwards it asks again.
+/// The wait of a reader for new events. Afterwards the lane takes note of the place.
 const READ_WAIT: Duration = Duration::from_secs(30);
 
 /// The number of events that are read at once.
 const PAGE: usize = MOST_EVENTS / 2;
+
+/// The place up to which a lane has looked at the log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The place in the log.
+    pub(super) after: After,
+    /// The same place in the feed. `None` until the lane has read the log.
+    pub(super) spot: Option<Spot>,
+    /// False if the lane has seen the end of the log.
+    pub(super) has_more: bool,
+}
+
+/// Events, and the place behind them.
+pub(super) struct Page {
+    entries: Vec<Arc<Entry>>,
+    place: Place,
+}
 
 impl Lane {
     /// Begins to read events if there is room for them.
@@ -28,30 +44,19 @@ impl Lane {
         if !self.reader.is_empty() || !has_room || self.rests() {
             return;
         }
-        let (store, filter, after) =
-            (self.shared.store.clone(), self.row.shown().filter(), self.reading);
-        let wait = if self.has_more { Duration::ZERO } else { READ_WAIT };
-        let reads = Arc::clone(&self.shared.reads);
-        // At the end of the log, a read after each event would occupy the database.
-        let not_before = self.read_at.filter(|_| !self.has_more).map(|at| at + BETWEEN_READS);
-        self.reader.spawn(async move {
-            if let Some(at) = not_before {
-                sleep_until(at).await;
-            }
-            store.events(&Scope::All).wait_in_turn(&filter, after, PAGE, wait, &reads).await
-        });
+        let (shared, filter) = (self.shared.clone(), self.row.shown().filter());
+        let (place, claimed) = (self.reading, self.claimed);
+        self.reader.spawn(async move { read(&shared, &filter, place, claimed).await });
     }
 
-    pub(super) fn take(&mut self, page: Result<EventPage>) {
-        self.read_at = Some(Instant::now());
+    pub(super) fn take(&mut self, page: Result<Page>) {
         match page {
             Ok(page) => {
-                self.has_more = page.has_more;
-                self.reading = page.next;
-                for event in page.events {
-                    self.push(event);
+                self.reading = page.place;
+                for entry in page.entries {
+                    self.unsaved.failed.extend(self.window.push(entry));
                 }
-                let place = match page.next {
+                let place = match page.place.after {
                     After::Event(id) => Some(id),
                     After::Start | After::End => None,
                 };
@@ -63,24 +68,64 @@ impl Lane {
                 let webhook = self.row.id;
                 tracing::warn!(%webhook, "the log has forgotten events before a webhook got them");
                 self.health.stored.gaps += 1;
-                self.reading = After::Start;
+                self.reading = Place { after: After::Start, spot: None, has_more: true };
                 self.window.pass(None);
                 self.unsaved.is_answered = true;
             }
             // Somebody chose it.
             Err(error) if error.kind() == ErrorKind::EventsOff => {
+                self.reading.spot = None;
                 self.rests_until = Some(Instant::now() + READ_WAIT);
             }
             Err(error) => self.rest(&error, "reading events"),
         }
     }
+}
 
-    fn push(&mut self, event: Event) {
-        match body_of(&event) {
-            Ok(body) => {
-                self.unsaved.failed.extend(self.window.push(event, body));
+/// Reads the events behind a place: from the feed at the end of the log, otherwise from the log. Waits for events, but
+/// not for ever.
+async fn read(
+    shared: &Shared,
+    filter: &EventFilter,
+    mut place: Place,
+    claimed: u64,
+) -> Result<Page> {
+    let until = Instant::now() + READ_WAIT;
+    // At the end of the log, a lane does not ask again and again while nobody follows the log for it.
+    let mut can_wait = !place.has_more;
+    loop {
+        // Before the look, so that no change is missed.
+        let changed = shared.feed.changed();
+        let Some(spot) = place.spot else { return read_log(shared, filter, place.after).await };
+        match shared.feed.take(spot, claimed, filter, PAGE) {
+            Ok(taken) => {
+                let after = taken.next.unwrap_or(place.after);
+                place = Place { after, spot: Some(taken.spot), has_more: taken.has_more };
+                if !taken.entries.is_empty() || taken.has_more || Instant::now() >= until {
+                    return Ok(Page { entries: taken.entries, place });
+                }
+                // Too late is as good as nothing new.
+                let _ = timeout_at(until, changed).await;
             }
-            Err(error) => self.rest(&error, "writing an event"),
+            Err(NotHere::NotRunning) if can_wait => {
+                can_wait = false;
+                let _ = timeout(LOOK, changed).await;
+            }
+            Err(NotHere::NotRunning | NotHere::Behind) => {
+                return read_log(shared, filter, place.after).await;
+            }
         }
     }
+}
+
+/// Reads events from the log, in turn with other lanes.
+async fn read_log(shared: &Shared, filter: &EventFilter, after: After) -> Result<Page> {
+    let _turn = shared.reads.acquire().await;
+    // Before the read: if the log changes meanwhile, the spot is of the former one.
+    let generation = shared.feed.generation();
+    shared.store.inner().webhooks.count_lane_read();
+    let page = shared.store.events(&Scope::All).page(filter, after, PAGE).await?;
+    let spot = Some(Spot { generation, position: page.looked_at });
+    let place = Place { after: page.next, spot, has_more: page.has_more };
+    Ok(Page { entries: Entry::of_all(page.events)?, place })
 }

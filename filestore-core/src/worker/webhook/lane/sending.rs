@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Lane;
 use crate::domain::event::EventId;
 use crate::domain::time::clock::Timestamp;
-use crate::domain::webhook::{Answer, DeliveryFault, Verdict, wait_after};
+use crate::domain::webhook::{Answer, Verdict, wait_after};
 use crate::metadata::{FailureRow, Retried, RetriedFailure};
 use crate::service::webhooks::Delivery;
 use crate::tasks::step::{Step, reached};
@@ -98,18 +98,9 @@ impl Lane {
         let (store, row) = (self.shared.store.clone(), Arc::clone(&self.row));
         self.sending.spawn(async move {
             let state = &store.inner().webhooks;
-            let answer = match state.sender(&store.config().webhooks) {
-                Ok(sender) => {
-                    let at = store.now();
-                    let (url, secrets) = (&row.url, &row.secrets);
-                    let id = id.to_string();
-                    sender.send(&Delivery { url, secrets, id, body, at }).await
-                }
-                Err(error) => {
-                    tracing::warn!(error = %error.chain(), "events cannot be sent");
-                    Answer::Fault(DeliveryFault::Broken)
-                }
-            };
+            let (url, secrets) = (&row.url, &row.secrets);
+            let delivery = Delivery { url, secrets, id: id.to_string(), body, at: store.now() };
+            let answer = state.deliver(&store.config().webhooks, &delivery).await;
             state.count(answer.verdict());
             (attempt, answer, permit)
         });
