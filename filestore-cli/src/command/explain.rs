@@ -169,7 +169,10 @@ mod tests {
         let line = "2026-11-21 08:15:30 UTC file.edited: version 1, changed name";
         assert_eq!(history_lines(&history(1)), [line]);
         let lines = history_lines(&history(MOST_EVENTS + 1));
-        assert_eq!((lines.len(), lines[0].as_str()), (MOST_EVENTS + 1, "1 event earlier (see --json)"));
+        assert_eq!(
+            (lines.len(), lines[0].as_str()),
+            (MOST_EVENTS + 1, "1 event earlier (see --json)")
+        );
     }
 
     #[test]

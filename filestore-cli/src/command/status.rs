@@ -272,7 +272,8 @@ mod tests {
             ),
             "{shown}"
         );
-        let line = "2 ok, 1 failing, 0 disabled, the oldest waiting event of 2026-11-23 04:00:00 UTC\n";
+        let line =
+            "2 ok, 1 failing, 0 disabled, the oldest waiting event of 2026-11-23 04:00:00 UTC\n";
         assert!(shown.contains(&format!("webhooks    {line}")), "{shown}");
         assert_eq!(webhooks(&StatusWebhooks::default()), "none");
     }
