@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::transport::Call;
 
 impl Client {
-    /// Explains where a file is and why, what comes next and when, and which attempts failed. Also
-    /// explains deleted files, and purged files as long as their purge receipt is kept.
+    /// Explains where a file is and why, what comes next and when, which attempts failed, and which
+    /// events the log has of the file. Also explains deleted files, and purged files as long as
+    /// their purge receipt is kept.
     ///
     /// Fails with [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown id, and for a
     /// file that the key cannot read.

@@ -200,6 +200,7 @@ pub mod admin {
     pub use crate::domain::report::overview::{
         Advice, DiskSpace, Overview, ProviderStatus, Unfinished,
     };
+    pub use crate::domain::report::webhooks::WebhooksOverview;
     pub use crate::domain::report::{
         MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus,
         MigrateVerifyReport, ProviderInfo, PurgeOptions, PurgeReport, PurgeWhen, Schema,
@@ -226,7 +227,7 @@ pub mod bindings {
 #[cfg(feature = "store")]
 pub mod explain {
     pub use crate::domain::report::explain::{
-        ExplainedFile, Explanation, Fact, FactCode, Reader, Step, StepCode,
+        ExplainedFile, Explanation, Fact, FactCode, History, Reader, Step, StepCode,
     };
 }
 
@@ -259,8 +260,8 @@ pub mod webhooks {
     pub use crate::domain::id::WebhookId;
     pub use crate::domain::webhook::{
         DeliveryFault, Disabled, DisabledReason, FailurePage, FailureState, NewWebhook, PingReport,
-        Redeliver, Redelivered, Webhook, WebhookCounts, WebhookEdit, WebhookFailure, WebhookHealth,
-        WebhookSecret, WebhookUrl,
+        Redeliver, Redelivered, Webhook, WebhookBacklog, WebhookCounts, WebhookEdit,
+        WebhookFailure, WebhookHealth, WebhookSecret, WebhookUrl,
     };
     pub use crate::service::Webhooks;
 }

@@ -85,6 +85,44 @@ async fn a_deleted_file_says_when_its_bytes_go_and_a_purged_one_that_they_are_go
     server.stop().await;
 }
 
+/// The types of a file's events, as its history tells them.
+async fn told(server: &TestServer, id: &str) -> Vec<String> {
+    let history = explained(server, id).await.history;
+    history.events.into_iter().map(|event| event.kind.to_string()).collect()
+}
+
+#[tokio::test]
+async fn the_history_tells_the_events_of_the_file_and_of_no_other() {
+    let server = TestServer::start_without_purge().await;
+    let id = server.upload("one").ok().await.file_id;
+    let other = server.upload("other").ok().await.file_id;
+    let files = server.store().scoped(&Scope::All);
+    files.replace(id.parse().unwrap(), &b"two"[..]).await.unwrap();
+    server.delete(&id).await.expect(200);
+
+    assert_eq!(told(&server, &id).await, ["file.uploaded", "file.replaced", "file.deleted"]);
+    assert_eq!(told(&server, &other).await, ["file.uploaded"]);
+    let history = explained(&server, &id).await.history;
+    assert!(history.enabled && history.whole && history.looked_at == 4, "{history:?}");
+    assert_eq!(history.events[1].data.version, Some(2));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_history_says_that_events_are_off_and_later_that_some_are_missing() {
+    let server = TestServer::start().await;
+    let id = server.upload("one").ok().await.file_id;
+    let server = server.restart_with(|config| config.store.events.enabled = false).await;
+    let history = explained(&server, &id).await.history;
+    assert!(!history.enabled && history.events.is_empty(), "{history:?}");
+
+    server.store().scoped(&Scope::All).delete(id.parse().unwrap()).await.unwrap();
+    let server = server.restart_with(|config| config.store.events.enabled = true).await;
+    assert_eq!(told(&server, &id).await[..2], ["file.uploaded", "log.gap"]);
+    assert!(!explained(&server, &id).await.history.whole);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_temporary_file_says_when_it_expires() {
     let server = TestServer::start().await;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use filestore_core::events::EventKind;
 use filestore_core::explain::{ExplainedFile, Explanation, Reader, Step, StepCode};
 use filestore_core::internals::tasks::simulation;
 use filestore_core::{Clock, ErrorKind, FileId, FileRecord, FileStore, Scope, Timestamp};
@@ -120,7 +121,10 @@ impl Explainer<'_> {
     async fn explain(&self, id: FileId) -> Option<Explanation> {
         let all = self.store.scoped(&Scope::All);
         match all.explain(id, Reader::Operator).await {
-            Ok(explained) => Some(explained),
+            Ok(explained) => {
+                expect_history(&explained);
+                Some(explained)
+            }
             Err(error) => {
                 assert_ne!(
                     error.kind(),
@@ -163,6 +167,25 @@ pub(crate) async fn nothing_is_left_to_come(store: &FileStore, model: &RefCell<M
         let is_quiet =
             |step: &Step| matches!(step.code, StepCode::Nothing | StepCode::ForgetReceipt);
         assert!(explained.next.iter().all(is_quiet), "after the calm: {explained:?}");
+    }
+}
+
+/// Expects that a whole history tells of the version that the record has, and of a purge.
+fn expect_history(explained: &Explanation) {
+    let history = &explained.history;
+    if !history.is_whole {
+        return;
+    }
+    let told = history.events.iter().filter_map(|event| event.version).max();
+    match &explained.file {
+        // The history is read after the record, and can be newer.
+        ExplainedFile::Stored(record) => {
+            assert!(told >= Some(record.version), "{told:?} in the history of {record:?}");
+        }
+        ExplainedFile::Purged(_) => {
+            let last = history.events.last().map(|event| event.kind);
+            assert_eq!(last, Some(EventKind::FilePurged), "{explained:?}");
+        }
     }
 }
 

@@ -88,8 +88,8 @@ Examples:
 
 pub(super) const EXPLAIN: &str = "\
 The command shows the places of the bytes, the reasons (binding, sync, migration, claims), the next
-step with its earliest time, and failed attempts. It also explains a deleted file, and a purged
-file until its purge receipt expires (90 days by default).
+step with its earliest time, failed attempts, and the last events. It also explains a deleted file,
+and a purged file until its purge receipt expires (90 days by default).
 
 Sentences can change with each version. In scripts, use --json, and compare the codes.
 

@@ -127,7 +127,7 @@ fn table(events: &[Event]) -> Table {
 }
 
 /// Writes the facts of an event beside its ids, separated by commas.
-fn details(data: &EventData) -> String {
+pub(super) fn details(data: &EventData) -> String {
     let mut text = String::new();
     let mut add = |fact: String| {
         let comma = if text.is_empty() { "" } else { ", " };

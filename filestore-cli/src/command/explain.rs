@@ -1,12 +1,16 @@
-//! `explain`: shows where a file is and why, and what comes next, on one screen.
+//! `explain`: shows where a file is and why, what comes next, and what happened, on one screen.
 
 use std::fmt::Write as _;
 
-use filestore_core::api::{ExplainedFact, ExplainedStep, Explanation};
+use filestore_core::api::{Event, ExplainedFact, ExplainedHistory, ExplainedStep, Explanation};
 
+use super::events::details;
 use crate::failure::{Exit, Result};
-use crate::output::{Output, plain, when};
+use crate::output::{Output, counted, plain, when};
 use crate::store::Target;
+
+/// The number of events that are shown, so that an explanation fits on a screen.
+const MOST_EVENTS: usize = 8;
 
 /// `explain ID`: explains a file.
 pub(super) async fn run(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
@@ -66,6 +70,10 @@ fn text(explained: &Explanation) -> String {
         }
     }
     lines.part("tried").facts(&explained.tried);
+    lines.part("events");
+    for line in history_lines(&explained.history) {
+        lines.line(&line);
+    }
     lines.text
 }
 
@@ -115,9 +123,67 @@ fn step_text(step: &ExplainedStep) -> String {
     text
 }
 
+/// Formats the newest events of the file, and says which ones are missing.
+fn history_lines(history: &ExplainedHistory) -> Vec<String> {
+    if !history.enabled {
+        return vec!["events are switched off in this store".to_owned()];
+    }
+    let mut lines = Vec::new();
+    if !history.whole {
+        let looked_at = counted(history.looked_at, "event");
+        lines.push(format!(
+            "earlier events are not known: looked through {looked_at} of the organization"
+        ));
+    }
+    let earlier = history.events.len().saturating_sub(MOST_EVENTS);
+    if earlier > 0 {
+        lines.push(format!("{} earlier (see --json)", counted(earlier as u64, "event")));
+    }
+    lines.extend(history.events.iter().skip(earlier).map(event_text));
+    lines
+}
+
+/// Formats an event with its time and facts.
+fn event_text(event: &Event) -> String {
+    let (at, kind) = (when(&event.timestamp), plain(event.kind.as_str()));
+    let facts = plain(&details(&event.data));
+    if facts.is_empty() { format!("{at} UTC {kind}") } else { format!("{at} UTC {kind}: {facts}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn history(events: usize) -> ExplainedHistory {
+        let event = r#"{"id":"x","type":"file.edited","timestamp":"2026-11-21T08:15:30.123Z",
+            "data":{"version":1,"changed":["name"]}}"#;
+        let mut history = ExplainedHistory::default();
+        history.enabled = true;
+        history.whole = true;
+        history.events = vec![serde_json::from_str(event).unwrap(); events];
+        history
+    }
+
+    #[test]
+    fn a_history_shows_the_newest_events_and_counts_earlier_ones() {
+        let line = "2026-11-21 08:15:30 UTC file.edited: version 1, changed name";
+        assert_eq!(history_lines(&history(1)), [line]);
+        let lines = history_lines(&history(MOST_EVENTS + 1));
+        assert_eq!(
+            (lines.len(), lines[0].as_str()),
+            (MOST_EVENTS + 1, "1 event earlier (see --json)")
+        );
+    }
+
+    #[test]
+    fn a_history_that_is_not_whole_says_so() {
+        let mut part = history(1);
+        (part.whole, part.looked_at) = (false, 2000);
+        let lines = history_lines(&part);
+        assert!(lines[0].contains("looked through 2000 events"), "{lines:?}");
+        let off = history_lines(&ExplainedHistory::default());
+        assert_eq!(off, ["events are switched off in this store"]);
+    }
 
     #[test]
     fn a_part_without_facts_has_no_line() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use filestore_core::api::{AdminProvider, StatusDisk, StatusEvents, StatusReply};
+use filestore_core::api::{AdminProvider, StatusDisk, StatusEvents, StatusReply, StatusWebhooks};
 
 use super::purge::waiting;
 use crate::failure::{Exit, Result};
@@ -48,6 +48,9 @@ fn text(status: &StatusReply) -> String {
     if let Some(log) = &status.events {
         line("events", events(log));
     }
+    if let Some(all) = &status.webhooks {
+        line("webhooks", webhooks(all));
+    }
     line("sync", sync(status));
     line("purge", purge(status));
     line("migrations", migrations(status));
@@ -83,10 +86,26 @@ fn events(log: &StatusEvents) -> String {
     if !log.is_on {
         return "off".to_owned();
     }
-    match &log.oldest_at {
-        Some(oldest) => format!("{} kept, the oldest of {} UTC", log.kept, when(oldest)),
-        None => "none".to_owned(),
+    let Some(oldest) = &log.oldest_at else { return "none".to_owned() };
+    let mut text = format!("{} kept, the oldest of {} UTC", log.kept, when(oldest));
+    if let Some(gap) = &log.gap_at {
+        let _ = write!(text, ", a gap until {} UTC", when(gap));
     }
+    if log.held_back_secs > 0 {
+        let _ = write!(text, ", {} held back for {}", log.held_back, age(log.held_back_secs));
+    }
+    text
+}
+
+fn webhooks(all: &StatusWebhooks) -> String {
+    if all.ok + all.failing + all.disabled == 0 {
+        return "none".to_owned();
+    }
+    let mut text = format!("{} ok, {} failing, {} disabled", all.ok, all.failing, all.disabled);
+    if let Some(oldest) = &all.oldest_waiting_at {
+        let _ = write!(text, ", the oldest waiting event of {} UTC", when(oldest));
+    }
+    text
 }
 
 fn sync(status: &StatusReply) -> String {
@@ -236,6 +255,27 @@ mod tests {
         assert!(shown.contains("eu        down"), "{shown}");
         assert!(shown.contains("2 h  2026-11-22 04:00:00 connection refused"), "{shown}");
         assert!(shown.ends_with("\n! eu: does not answer\n  next: filestore provider check eu\n"));
+    }
+
+    #[test]
+    fn the_log_and_the_webhooks_have_a_line_each() {
+        let status = status(
+            r#"{"events":{"is_on":true,"kept":7,"oldest_at":"2026-11-21T04:00:00.000Z",
+            "gap_at":"2026-11-22T04:00:00.000Z","held_back":3,"held_back_secs":90},
+            "webhooks":{"ok":2,"failing":1,"oldest_waiting_at":"2026-11-23T04:00:00.000Z"}}"#,
+        );
+        let shown = text(&status);
+        assert!(
+            shown.contains(
+                "events      7 kept, the oldest of 2026-11-21 04:00:00 UTC, a gap until \
+                 2026-11-22 04:00:00 UTC, 3 held back for 1 min\n"
+            ),
+            "{shown}"
+        );
+        let line =
+            "2 ok, 1 failing, 0 disabled, the oldest waiting event of 2026-11-23 04:00:00 UTC\n";
+        assert!(shown.contains(&format!("webhooks    {line}")), "{shown}");
+        assert_eq!(webhooks(&StatusWebhooks::default()), "none");
     }
 
     #[test]

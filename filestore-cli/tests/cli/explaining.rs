@@ -24,6 +24,7 @@ fn a_file_is_explained_from_its_copy_to_its_purge_on_one_screen() {
         assert!(shown.contains("where   disk stores the content (since 20"), "{shown}");
         assert!(shown.contains("why     organization 42 is bound to disk without sync"), "{shown}");
         assert!(shown.contains("next    "), "{shown}");
+        assert!(shown.contains("UTC file.uploaded: version 1, READY"), "{shown}");
         assert_eq!(bench.ok(&["explain", &id, "--quiet"]), format!("{id}\n"));
 
         bench.ok(&["delete", &id]);
@@ -39,5 +40,9 @@ fn a_file_is_explained_from_its_copy_to_its_purge_on_one_screen() {
         let shown = bench.ok(&["explain", &id]);
         assert!(shown.contains(&format!("file    {id}: purged; organization 42")), "{shown}");
         assert!(shown.contains("1 blob removed from disk"), "{shown}");
+        let history = bench.json(&["explain", &id])["history"].clone();
+        let types = history["events"].as_array().unwrap().iter().map(|event| &event["type"]);
+        assert_eq!(types.collect::<Vec<_>>(), ["file.uploaded", "file.deleted", "file.purged"]);
+        assert_eq!(history["whole"], true);
     }
 }

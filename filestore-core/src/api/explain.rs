@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::event::Event;
 use super::vocabulary::{PurgeStatus, Status, StorageLocation, SyncStatus};
 
-/// The reply to GET `/files/{fileId}/explain`: where a file is and why, what comes next, and which
-/// attempts failed. Times are in RFC 3339 (UTC, milliseconds), for example
+/// The reply to GET `/files/{fileId}/explain`: where a file is and why, what comes next, which
+/// attempts failed, and which events the log has of the file. Times are in RFC 3339 (UTC, milliseconds), for example
 /// `2026-11-21T08:15:30.123Z`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -32,6 +33,24 @@ pub struct Explanation {
     pub next: Vec<ExplainedStep>,
     /// Failed attempts.
     pub tried: Vec<ExplainedFact>,
+    /// Events of the file. Events of the last second can be missing.
+    pub history: ExplainedHistory,
+}
+
+/// The events of a file among the newest 2,000 events of its organization.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ExplainedHistory {
+    /// False if events are switched off in this store. Then there are no events.
+    pub enabled: bool,
+    /// True if the history begins with the upload of the file and has no gap.
+    pub whole: bool,
+    /// Number of events of the organization that were looked through, at most 2,000.
+    pub looked_at: u64,
+    /// Events of the file, oldest first. `log.gap` marks a time without events.
+    pub events: Vec<Event>,
 }
 
 /// The state of an explained file, as in its record.

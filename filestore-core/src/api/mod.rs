@@ -38,14 +38,14 @@ pub use admin::{
     ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
     PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
     StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore,
-    StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
-    VariantCacheReport, VerifyBackup, WorkFailure,
+    StatusUnfinished, StatusWebhooks, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
 pub use event::{Event, EventData, EventPage, EventQuery};
-pub use explain::{ExplainedFact, ExplainedRecord, ExplainedStep, Explanation};
+pub use explain::{ExplainedFact, ExplainedHistory, ExplainedRecord, ExplainedStep, Explanation};
 pub use file::{
     ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
     DeleteReply, EditReply, FileIdReply, FileRecord, Metadata, RestoreFileError, RestoreFileResult,

@@ -1,5 +1,7 @@
 //! The rows of the log of events, as every engine reads and writes them.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::inspection::CheckRun;
@@ -91,13 +93,16 @@ pub struct LogPart {
     pub key: Option<[u8; 32]>,
     /// The time of the event at the edge of the range, if the log still has the event.
     pub edge_at: Option<Timestamp>,
-    /// The position of the oldest event that is kept.
-    pub oldest: Option<u64>,
+    /// Position and time of the oldest event that is kept.
+    pub oldest: Option<(u64, Timestamp)>,
     /// Position and time of the newest event that readers may see.
     pub newest: Option<(u64, Timestamp)>,
     /// Every event up to this position is visible, or never will be. Give it to
     /// [`await_events`](super::EventLog::await_events).
     pub settled: u64,
+    /// The number of later positions, and the time for which an open write has held them back. 0 if there is no such
+    /// write.
+    pub held_back: (u64, Duration),
     /// The rows, at most as many as asked for. Fewer mean the end of the log.
     pub rows: Vec<LoggedEvent>,
 }

@@ -106,6 +106,8 @@ pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 #[cfg(feature = "webhooks")]
 pub use webhooks::Webhooks;
+#[cfg(all(feature = "webhooks", any(test, feature = "internals")))]
+pub use webhooks::{Arrival, Endpoints};
 
 /// The health of a store's database and storage.
 #[derive(Debug)]

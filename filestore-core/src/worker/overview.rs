@@ -2,11 +2,19 @@
 
 use super::{backlog, fsck, purge, sync};
 use crate::FileStore;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
+use crate::domain::event::After;
 use crate::domain::report::PurgeOptions;
 use crate::domain::report::load::Load;
 use crate::domain::report::overview::{Overview, ProviderStatus};
+use crate::domain::report::webhooks::WebhooksOverview;
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::WebhookRow;
 use crate::service::work::overview::{disk_space, faults, provider_states, resumable, unfinished};
+
+/// Number of failing webhooks whose oldest waiting event is looked up.
+const MOST_LOOKED_UP: usize = 10;
 
 /// Lists all providers with their health and their waiting work.
 pub(crate) async fn providers(store: &FileStore) -> Result<Vec<ProviderStatus>> {
@@ -44,6 +52,7 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         disk,
         resumable,
         events,
+        webhooks,
         providers,
         total,
         sync,
@@ -55,6 +64,7 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         disk_space(store),
         resumable(store),
         store.inner().event_log(),
+        webhooks(store),
         providers(store),
         store.inner().metadata.total(),
         sync::status(store),
@@ -78,6 +88,7 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         unfinished: unfinished(store),
         resumable,
         events: events.ok(),
+        webhooks: webhooks.ok(),
         providers: providers.unwrap_or_else(|_| provider_states(store, Vec::new())),
         total: total.map(|usage| usage.total()).unwrap_or_default(),
         sync: sync.unwrap_or_default(),
@@ -86,6 +97,29 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         checks: checks.unwrap_or_default(),
         damage: store.damage(),
     }
+}
+
+/// Counts the webhooks, and finds the oldest event that waits for one of them.
+async fn webhooks(store: &FileStore) -> Result<WebhooksOverview> {
+    let rows = store.inner().metadata.webhooks(None).await?;
+    let mut all = WebhooksOverview::of(rows.iter().map(WebhookRow::shown));
+
+    let mut failing: Vec<_> = rows.iter().filter(|row| row.disabled.is_none()).collect();
+    failing.retain(|row| row.health.failing_since.is_some());
+    failing.sort_by_key(|row| row.health.failing_since);
+    for row in failing.into_iter().take(MOST_LOOKED_UP) {
+        let oldest = oldest_waiting(store, row).await;
+        all.oldest_waiting_at = all.oldest_waiting_at.into_iter().chain(oldest).min();
+    }
+    Ok(all)
+}
+
+/// Returns the time of the first event behind the place of a webhook that the webhook gets. `None` if the log cannot be
+/// read from there.
+async fn oldest_waiting(store: &FileStore, row: &WebhookRow) -> Option<Timestamp> {
+    let after = row.place.map_or(After::Start, After::Event);
+    let page = store.events(&Scope::All).page(&row.shown().filter(), after, 1).await.ok()?;
+    page.events.first().map(|event| event.at)
 }
 
 #[cfg(test)]
@@ -122,6 +156,46 @@ mod tests {
         let [local, memory] = &overview.providers[..] else { panic!("{:?}", overview.providers) };
         assert_eq!((local.state(), local.backlog.purge.count), (None, 0), "it is not due yet");
         assert_eq!((memory.state(), memory.backlog.is_empty()), (Some(BreakerState::Closed), true));
+        store.close().await;
+    }
+
+    #[cfg(feature = "webhooks")]
+    #[tokio::test]
+    async fn an_overview_shows_the_webhooks_and_what_waits_for_failing_ones() {
+        use crate::metadata::{LaneSave, Lease};
+
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let new = || crate::webhooks::NewWebhook::new("https://example.org/".parse().unwrap());
+        let (failing, _) = store.webhooks().create(new()).await.unwrap();
+        let (disabled, _) = store.webhooks().create(new()).await.unwrap();
+        store.webhooks().disable(disabled.id).await.unwrap();
+        let file = NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
+        store.upload(file, &b"bytes"[..]).await.unwrap();
+        let shown = store.admin().overview().await.webhooks.unwrap();
+        assert_eq!((shown.ok, shown.failing, shown.disabled), (1, 0, 1));
+        assert_eq!(shown.oldest_waiting_at, None);
+
+        let (metadata, now) = (&store.inner().metadata, store.now());
+        let lease = Lease { owner: "a server", now, until: now.plus(crate::tasks::HANG) };
+        let claimed = metadata.claim_lane(failing.id, lease).await.unwrap().unwrap();
+        let mut health = claimed.health;
+        health.failing_since = Some(now);
+        let save = LaneSave {
+            id: failing.id,
+            owner: "a server".to_owned(),
+            now,
+            place: claimed.place,
+            ahead: Vec::new(),
+            health,
+            failed: Vec::new(),
+            retried: Vec::new(),
+            disable: None,
+        };
+        metadata.save_lane(save).await.unwrap().unwrap();
+        let shown = store.admin().overview().await.webhooks.unwrap();
+        assert_eq!((shown.failing, shown.failing_since), (1, Some(now)));
+        assert!(shown.oldest_waiting_at.is_some_and(|at| at <= now), "{shown:?}");
         store.close().await;
     }
 

@@ -6,7 +6,7 @@ use filestore_core::admin::{
     BreakerState, DiskSpace, EventLogLoad, FsckSummary, LastBackup, Load, ProviderStatus,
     PurgeReport, ResumableLoad, VariantLoad, Waiting,
 };
-use filestore_core::webhooks::{Webhook, WebhookCounts};
+use filestore_core::webhooks::{Webhook, WebhookBacklog, WebhookCounts};
 use filestore_core::{Timestamp, Usage};
 
 use super::text::Text;
@@ -79,6 +79,30 @@ pub(super) fn deliveries(text: &mut Text, counts: WebhookCounts) {
     ] {
         attempts.sample(&[("outcome", outcome)], count);
     }
+    let mut reads = text.counters(
+        "filestore_webhook_log_reads",
+        "Reads of the log of events, for all webhooks together or for one that is behind.",
+    );
+    for (reader, count) in [("shared", counts.shared_reads), ("lane", counts.lane_reads)] {
+        reads.sample(&[("reader", reader)], count);
+    }
+}
+
+/// Writes the events that the lanes of this server still have to deliver.
+pub(super) fn backlog(text: &mut Text, backlog: &WebhookBacklog, now: Timestamp) {
+    let mut waiting = text.gauges(
+        "filestore_webhook_waiting_events",
+        "Events that this server has read and still has to send to webhooks.",
+    );
+    for (attempt, count) in [("first", backlog.first), ("again", backlog.again)] {
+        waiting.sample(&[("attempt", attempt)], count);
+    }
+    let age = backlog.oldest_at.map_or(0.0, |oldest| (seconds(now) - seconds(oldest)).max(0.0));
+    text.gauge(
+        "filestore_webhook_waiting_oldest_seconds",
+        "Age of the oldest event that waits for its first attempt. 0 if there is none.",
+        age,
+    );
 }
 
 /// Writes the webhooks of the store. Left out while the database does not answer.
@@ -99,6 +123,16 @@ pub(super) fn webhooks(text: &mut Text, webhooks: &[Webhook], now: Timestamp) {
     for (state, count) in [("ok", ok), ("failing", failing), ("disabled", disabled)] {
         states.sample(&[("state", state)], count);
     }
+    text.gauge(
+        "filestore_webhooks_given_up",
+        "Webhooks that were disabled because they answered 410 or accepted no event for days.",
+        webhooks.iter().filter(|webhook| webhook.is_given_up()).count(),
+    );
+    text.gauge(
+        "filestore_webhook_gaps",
+        "Times that webhooks can have missed events.",
+        webhooks.iter().map(|webhook| webhook.health.gaps).sum::<u64>(),
+    );
     text.gauge(
         "filestore_webhook_failing_seconds",
         "Time for which the worst enabled webhook has accepted no event, although some wait.",
@@ -188,12 +222,28 @@ fn resumable(text: &mut Text, load: &ResumableLoad) {
 }
 
 fn event_log(text: &mut Text, log: &EventLogLoad, now: Timestamp) {
+    text.gauge("filestore_events_enabled", "1 while changes write events.", u8::from(log.is_on));
     text.gauge("filestore_events_kept", "Events that the log keeps, about.", log.kept);
     let age = log.oldest_at.map_or(0.0, |oldest| (seconds(now) - seconds(oldest)).max(0.0));
     text.gauge(
         "filestore_events_oldest_seconds",
         "Age of the oldest event. 0 if there is none.",
         age,
+    );
+    text.gauge(
+        "filestore_events_gap_time_seconds",
+        "Time at which the log was switched on after a gap, in seconds since 1970. 0 if there is no gap.",
+        log.gap_at.map_or(0.0, seconds),
+    );
+    text.gauge(
+        "filestore_events_held_back",
+        "Events that readers cannot see yet because an earlier write is open, about.",
+        log.held_back,
+    );
+    text.gauge(
+        "filestore_events_held_back_seconds",
+        "Time for which an open write has held events back from readers.",
+        log.held_back_for.as_secs_f64(),
     );
 }
 

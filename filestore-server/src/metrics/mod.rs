@@ -117,6 +117,7 @@ impl Metrics {
         }
         exposition::streams(&mut text, streams);
         exposition::deliveries(&mut text, store.webhooks().counts());
+        exposition::backlog(&mut text, &store.webhooks().backlog(), load.at);
         if let Ok(webhooks) = webhooks {
             exposition::webhooks(&mut text, &webhooks, load.at);
         }

@@ -27,7 +27,7 @@ pub use provider::{AdminProvider, ProviderBacklog, ProviderCheckReport, Provider
 pub use purge::{PurgeReport, PurgeRunRequest};
 pub use status::{
     StatusAdvice, StatusDisk, StatusEvents, StatusMigration, StatusPurge, StatusReply,
-    StatusResumable, StatusStore, StatusUnfinished,
+    StatusResumable, StatusStore, StatusUnfinished, StatusWebhooks,
 };
 pub use sync::{SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport};
 pub use variant::VariantCacheReport;

@@ -24,6 +24,8 @@ pub struct StatusReply {
     pub resumable: StatusResumable,
     /// Log of events. Null if the database does not answer.
     pub events: Option<StatusEvents>,
+    /// Webhooks. Null if the database does not answer.
+    pub webhooks: Option<StatusWebhooks>,
     /// Providers with their state, `LOCAL` first.
     pub providers: Vec<AdminProvider>,
     /// Number of files in the store. Temporary files count, and deleted files count until the purge.
@@ -120,6 +122,33 @@ pub struct StatusEvents {
     pub kept: u64,
     /// Time of the oldest event, in RFC 3339 (UTC, milliseconds). Null if there is none.
     pub oldest_at: Option<String>,
+    /// Time of the newest gap, if the log still has its event `log.gap`.
+    pub gap_at: Option<String>,
+    /// Number of events that readers cannot see yet, because an earlier write is open. 0 with
+    /// SQLite.
+    pub held_back: u64,
+    /// Seconds for which an open write has held them back.
+    pub held_back_secs: u64,
+}
+
+/// The webhooks of a store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StatusWebhooks {
+    /// Enabled webhooks that accept events, or that no event waits for.
+    pub ok: u64,
+    /// Enabled webhooks that accept no event, although some wait.
+    pub failing: u64,
+    /// Disabled webhooks.
+    pub disabled: u64,
+    /// Number of times that a webhook can have missed events.
+    pub gaps: u64,
+    /// Time since which the worst enabled webhook has accepted no event. Null if no webhook fails.
+    pub failing_since: Option<String>,
+    /// Time of the oldest event that waits for a failing webhook. Null if no event waits.
+    pub oldest_waiting_at: Option<String>,
 }
 
 /// Purge work.

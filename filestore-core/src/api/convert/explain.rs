@@ -2,12 +2,12 @@
 
 use crate::api;
 use crate::domain::file::record::FileRecord;
-use crate::domain::report::explain::{ExplainedFile, Explanation, Fact, Step};
+use crate::domain::report::explain::{ExplainedFile, Explanation, Fact, History, Step};
 use crate::domain::time::clock::Timestamp;
 
 impl From<Explanation> for api::Explanation {
     fn from(explained: Explanation) -> Self {
-        let Explanation { explained_at, file, place, why, next, tried } = explained;
+        let Explanation { explained_at, file, place, why, next, tried, history } = explained;
         let (record, purged_at) = match &file {
             ExplainedFile::Stored(record) => (Some(record_of(record)), None),
             ExplainedFile::Purged(purged) => (None, Some(purged.purged_at.to_string())),
@@ -22,7 +22,16 @@ impl From<Explanation> for api::Explanation {
             why: facts(why),
             next: next.into_iter().map(Into::into).collect(),
             tried: facts(tried),
+            history: history.into(),
         }
+    }
+}
+
+impl From<History> for api::ExplainedHistory {
+    fn from(history: History) -> Self {
+        let History { is_on, is_whole, looked_at, events } = history;
+        let events = events.iter().map(Into::into).collect();
+        Self { enabled: is_on, whole: is_whole, looked_at, events }
     }
 }
 

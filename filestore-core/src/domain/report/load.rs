@@ -1,5 +1,7 @@
 //! The load of a store at one moment: queues, caches and counters, for monitoring.
 
+use std::time::Duration;
+
 use super::fsck::FsckSummary;
 use super::overview::{DiskSpace, Unfinished};
 use crate::domain::time::clock::Timestamp;
@@ -82,6 +84,12 @@ pub struct EventLogLoad {
     pub kept: u64,
     /// Time of the oldest event. `None` if there is none.
     pub oldest_at: Option<Timestamp>,
+    /// Time of the newest gap, if the log still has its event `log.gap`.
+    pub gap_at: Option<Timestamp>,
+    /// Number of events that readers cannot see yet, because an earlier write is open. 0 with SQLite.
+    pub held_back: u64,
+    /// Time for which an open write has held them back.
+    pub held_back_for: Duration,
 }
 
 /// Variant work and variant caches.

@@ -8,6 +8,7 @@ pub mod receipt_key;
 pub mod explain;
 pub mod backup;
 pub mod load;
+pub mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt;

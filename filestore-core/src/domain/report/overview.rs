@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::fsck::FsckStatus;
 use super::load::{EventLogLoad, ResumableLoad};
+use super::webhooks::WebhooksOverview;
 use super::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
 use crate::domain::file::damage::Damage;
 use crate::domain::file::usage::Stored;
@@ -15,6 +16,9 @@ use crate::domain::time::clock::Timestamp;
 
 /// Age from which waiting work of a working provider is a problem.
 const LONG: Duration = Duration::from_hours(1);
+
+/// Time from which events that readers cannot see are a problem.
+const HELD_BACK: Duration = Duration::from_mins(1);
 
 /// Free space below which an administrator should act, in bytes.
 const LITTLE_BYTES: u64 = 1 << 30;
@@ -45,6 +49,8 @@ pub struct Overview {
     pub resumable: ResumableLoad,
     /// The log of events. `None` if the database does not answer.
     pub events: Option<EventLogLoad>,
+    /// Webhooks. `None` if the database does not answer.
+    pub webhooks: Option<WebhooksOverview>,
     /// Providers: `LOCAL` first, then the configured providers, then removed providers with waiting
     /// work.
     pub providers: Vec<ProviderStatus>,
@@ -144,7 +150,7 @@ impl ProviderStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Advice {
-    /// Subject: `database`, `disk`, `sync`, or a provider code.
+    /// Subject: `database`, `disk`, `sync`, `events`, `webhook` with its id, or a provider code.
     pub about: String,
     /// Explanation for the problem.
     pub problem: String,
@@ -153,7 +159,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    fn new(about: &str, problem: impl Into<String>, next: impl Into<String>) -> Self {
+    pub(super) fn new(about: &str, problem: impl Into<String>, next: impl Into<String>) -> Self {
         Self { about: about.to_owned(), problem: problem.into(), next: next.into() }
     }
 }
@@ -173,6 +179,8 @@ impl Overview {
         all.extend(self.unfinished_advice());
         all.extend(self.providers.iter().filter_map(|provider| self.provider_advice(provider)));
         all.extend(self.sync_advice());
+        all.extend(self.events_advice());
+        all.extend(self.webhooks.iter().flat_map(|webhooks| webhooks.advice(self.at)));
         all
     }
 
@@ -270,6 +278,14 @@ impl Overview {
         Some(Advice::new(code, problem, "look at the log for the error of each file"))
     }
 
+    fn events_advice(&self) -> Option<Advice> {
+        let log = self.events.filter(|log| log.held_back_for >= HELD_BACK)?;
+        let secs = log.held_back_for.as_secs();
+        let problem = format!("readers wait for {} events since {secs} seconds", log.held_back);
+        let next = "look in `pg_stat_activity` for an old transaction of filestore that is open, and end it";
+        Some(Advice::new("events", problem, next))
+    }
+
     fn sync_advice(&self) -> Option<Advice> {
         let failed = self.sync.failed;
         (failed > 0).then(|| {
@@ -308,6 +324,7 @@ mod tests {
             unfinished: Unfinished::new(1, 1, 100, 100),
             resumable: ResumableLoad::default(),
             events: None,
+            webhooks: None,
             providers: vec![provider("eu")],
             total: Stored::default(),
             sync: SyncStatusReport::default(),
@@ -378,7 +395,7 @@ mod tests {
     #[test]
     fn each_thing_that_is_not_well_is_named_with_what_to_do() {
         type Change = fn(&mut Overview);
-        let cases: [(&str, &str, Change); 10] = [
+        let cases: [(&str, &str, Change); 11] = [
             ("database", "restart", |all| all.database_fault = Some("locked".to_owned())),
             ("storage", "mounted", |all| all.storage_fault = Some("no space".to_owned())),
             ("disk", "make room", |all| all.disk.as_mut().unwrap().takes_uploads = false),
@@ -405,6 +422,11 @@ mod tests {
                     Waiting { count: 1, oldest: Some(Timestamp::from_millis(0)) };
             }),
             ("sync", "filestore sync retry", |all| all.sync.failed = 2),
+            ("events", "pg_stat_activity", |all| {
+                let held_back_for = HELD_BACK;
+                all.events =
+                    Some(EventLogLoad { held_back: 3, held_back_for, ..EventLogLoad::default() });
+            }),
         ];
 
         for (about, next, change) in cases {

@@ -157,6 +157,12 @@ pub struct Webhook {
 }
 
 impl Webhook {
+    /// Returns true if the server has disabled the webhook: the endpoint answered 410, or accepted no event for days.
+    pub fn is_given_up(&self) -> bool {
+        let reason = self.disabled.map(|disabled| disabled.reason);
+        matches!(reason, Some(DisabledReason::Gone | DisabledReason::NoSuccess))
+    }
+
     /// Returns the filter of the events that are sent.
     pub fn filter(&self) -> EventFilter {
         let filter = EventFilter::new().kinds(self.kinds.iter().copied());
@@ -253,7 +259,7 @@ impl PingReport {
     }
 }
 
-/// The number of attempts since the store was opened, by their outcome.
+/// The number of attempts since the store was opened by their outcome, and the number of reads of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookCounts {
@@ -263,6 +269,31 @@ pub struct WebhookCounts {
     pub refused: u64,
     /// Attempts for which the endpoint could take no event.
     pub unreachable: u64,
+    /// Reads of the log for all webhooks together.
+    pub shared_reads: u64,
+    /// Reads of the log for single webhooks, which were behind.
+    pub lane_reads: u64,
+}
+
+/// The events that the lanes of this process still have to deliver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WebhookBacklog {
+    /// Events that were read and wait for their first attempt. A lane reads 256 events ahead at most.
+    pub first: u64,
+    /// Events that wait for another attempt, or for an earlier event of their file.
+    pub again: u64,
+    /// Time of the oldest event that waits for its first attempt.
+    pub oldest_at: Option<Timestamp>,
+}
+
+impl WebhookBacklog {
+    /// Adds the events of another lane.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.first += other.first;
+        self.again += other.again;
+        self.oldest_at = self.oldest_at.into_iter().chain(other.oldest_at).min();
+    }
 }
 
 /// Events to send again.

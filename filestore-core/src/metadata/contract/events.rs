@@ -426,7 +426,7 @@ pub(crate) async fn parts_of_the_log_are_read_both_ways(metadata: &dyn Metadata)
 
     let part = read(metadata, &range(positions[1], 2)).await;
     assert_eq!(part.rows, log[2..4]);
-    assert_eq!((part.edge_at, part.oldest), (Some(log[1].at), Some(positions[0])));
+    assert_eq!((part.edge_at, part.oldest), (Some(log[1].at), Some((positions[0], log[0].at))));
     assert_eq!(part.newest, Some((positions[4], log[4].at)));
     assert!(part.settled >= positions[4]);
     assert_eq!(read(metadata, &range(positions[4] + 9, 2)).await.edge_at, None);

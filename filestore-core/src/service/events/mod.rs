@@ -8,6 +8,7 @@
 //! A log that was off for a time, at any server, has another key since. Every read compares the key, so earlier cursors
 //! fail. The log then begins with an event `log.gap`, which every reader sees.
 
+mod history;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -27,17 +28,13 @@ use crate::domain::event::{
 };
 use crate::domain::id::OrganizationId;
 use crate::domain::report::load::EventLogLoad;
-use crate::metadata::{LogOrder, LogRange};
+use crate::metadata::{LogOrder, LogRange, LoggedEvent};
 
 /// The maximum number of events on a page.
 const MOST: usize = 1000;
 
 /// The pause of a waiting reader after events that were not for it.
 const AFTER_NOTHING: Duration = Duration::from_millis(50);
-
-/// The shortest time between two reads of one background reader at the end of the log.
-#[cfg(feature = "webhooks")]
-pub(crate) const BETWEEN_READS: Duration = Duration::from_millis(50);
 
 /// The log of events, for the organizations in a scope. Made by [`FileStore::events`].
 ///
@@ -111,36 +108,6 @@ impl<'a> Events<'a> {
             part = self.part(filter, part.page.next, LogOrder::Forward, limit).await?;
         }
         Ok(part.page)
-    }
-
-    /// Like [`wait`](Self::wait), for many readers in the background. Each read takes a turn, and a busy log is looked
-    /// at again only after a short pause.
-    #[cfg(feature = "webhooks")]
-    pub(crate) async fn wait_in_turn(
-        self,
-        filter: &EventFilter,
-        after: After,
-        limit: usize,
-        wait: Duration,
-        turns: &tokio::sync::Semaphore,
-    ) -> Result<EventPage> {
-        let (until, mut after) = (Instant::now() + wait, after);
-        loop {
-            let part = {
-                let _turn = turns.acquire().await;
-                self.part(filter, after, LogOrder::Forward, limit).await?
-            };
-            let again_at = Instant::now() + BETWEEN_READS;
-            if !part.page.events.is_empty() || part.page.has_more {
-                return Ok(part.page);
-            }
-            match timeout_at(until, self.store.inner.metadata.await_events(part.settled)).await {
-                Ok(waited) => waited?,
-                Err(_) => return Ok(part.page),
-            }
-            tokio::time::sleep_until(again_at).await;
-            after = part.page.next;
-        }
     }
 
     /// Reads a page of at most `limit` (1 to 1000) events, newest first, before `before` ([`After::End`]: from
@@ -264,16 +231,22 @@ impl Inner {
         self.naming.read().clone()
     }
 
-    /// Returns what the log keeps. Reads one row.
+    /// Returns what the log keeps. Reads a few rows.
     pub(crate) async fn event_log(&self) -> Result<EventLogLoad> {
         let (from, order) = (Some(0), LogOrder::Forward);
         let range = LogRange { from, order, organizations: None, limit: 1 };
         let log = self.metadata.read_events(&range).await?;
         let ends = log.newest.zip(log.oldest);
+        // A log with a gap begins there for readers.
+        let is_gap =
+            |row: &&LoggedEvent| row.body.as_ref().is_some_and(|body| body.kind.is_for_all());
         Ok(EventLogLoad {
             is_on: log.is_on,
-            kept: ends.map_or(0, |((newest, _), oldest)| newest.saturating_sub(oldest) + 1),
-            oldest_at: log.rows.first().map(|row| row.at),
+            kept: ends.map_or(0, |((newest, _), (oldest, _))| newest.saturating_sub(oldest) + 1),
+            oldest_at: log.oldest.map(|(_, at)| at),
+            gap_at: log.rows.first().filter(is_gap).map(|row| row.at),
+            held_back: log.held_back.0,
+            held_back_for: log.held_back.1,
         })
     }
 

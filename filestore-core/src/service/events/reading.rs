@@ -4,7 +4,8 @@ use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::event::{After, Event, EventFilter, EventId, EventNaming, EventPage};
 use crate::domain::id::OrganizationId;
-use crate::metadata::{LogOrder, LogPart, LogRange, LoggedEvent};
+use crate::domain::time::clock::Timestamp;
+use crate::metadata::{EventBody, LogOrder, LogPart, LogRange, LoggedEvent};
 use crate::service::Inner;
 
 /// The maximum number of events that a page looks at.
@@ -149,16 +150,7 @@ impl Reading<'_> {
         if *self.scope != Scope::All && is_of_service {
             return None;
         }
-        let event = Event {
-            id,
-            kind: body.kind,
-            at: row.at,
-            organization_id: body.organization_id.clone(),
-            sub_system: body.sub_system.clone(),
-            file_id: body.file_id,
-            version: body.version,
-            details: body.details.clone(),
-        };
+        let event = event(id, row.at, body);
         self.filter.passes(&event).then_some(event)
     }
 
@@ -187,13 +179,27 @@ impl Reading<'_> {
             After::Event(_) if *self.scope == Scope::All => false,
             After::Event(id) => {
                 let position = self.naming.position(id);
-                let oldest = log.oldest.unwrap_or(position);
+                let oldest = log.oldest.map_or(position, |(oldest, _)| oldest);
                 newest.saturating_sub(position) <= position.saturating_sub(oldest)
             }
         };
         if !is_near {
             self.next = After::Event(self.naming.id(newest, at));
         }
+    }
+}
+
+/// Makes the event of a row.
+pub(super) fn event(id: EventId, at: Timestamp, body: &EventBody) -> Event {
+    Event {
+        id,
+        kind: body.kind,
+        at,
+        organization_id: body.organization_id.clone(),
+        sub_system: body.sub_system.clone(),
+        file_id: body.file_id,
+        version: body.version,
+        details: body.details.clone(),
     }
 }
 

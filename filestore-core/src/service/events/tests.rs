@@ -241,6 +241,15 @@ async fn a_log_that_is_off_refuses_and_tells_its_gap_later() {
     }
     let all = page(&store, &Scope::All, After::Start, 9).await;
     assert_eq!(kinds(&all), ["log.gap", "file.uploaded"]);
+
+    // Events from before the gap are kept, and count.
+    let load = store.inner().event_log().await.unwrap();
+    let log = store.events(&Scope::All);
+    let whole = log.page_back(&EventFilter::new(), After::End, 9).await.unwrap();
+    assert_eq!((load.is_on, load.kept), (true, 3));
+    assert_eq!(load.oldest_at, whole.events.last().map(|event| event.at));
+    assert_eq!(load.gap_at, Some(all.events[0].at));
+    assert_eq!((load.held_back, load.held_back_for), (0, Duration::ZERO));
 }
 
 /// Another server switched the log off and on again, or the key was not known when the store was opened.
@@ -257,29 +266,4 @@ async fn a_read_takes_over_the_key_of_the_log() {
     assert_eq!(page(&store, &Scope::All, After::Start, 9).await, before);
     let position = store.events(&Scope::All).position(&before.events[0]);
     assert_eq!(position, before.looked_at);
-}
-
-#[cfg(feature = "webhooks")]
-#[tokio::test]
-async fn a_reader_in_turn_has_its_turn_only_while_it_reads() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = opened(dir.path(), true).await;
-    let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
-    let readers = [(); 3].map(|()| {
-        let (store, turns) = (store.clone(), std::sync::Arc::clone(&turns));
-        crate::tasks::spawn(async move {
-            let (events, all) = (store.events(&Scope::All), EventFilter::new());
-            events.wait_in_turn(&all, After::Start, 9, HANG * 2, &turns).await
-        })
-    });
-    tokio::task::yield_now().await;
-    assert!(readers.iter().all(|reader| !reader.is_finished()), "there is no turn");
-
-    turns.add_permits(1);
-    upload(&store, "acme").await;
-    for reader in readers {
-        let page = tokio::time::timeout(HANG, reader).await.expect("one turn is enough");
-        assert_eq!(page.unwrap().unwrap().events.len(), 1);
-    }
-    store.close().await;
 }

@@ -9,8 +9,10 @@ use crate::domain::report::explain::{
 use crate::domain::time::clock::Timestamp;
 
 impl Files<'_> {
-    /// Explains where a file is and why, what comes next and when, and which attempts failed. Also explains
-    /// deleted files, and purged files as long as their purge receipt is kept.
+    /// Explains where a file is and why, what comes next and when, which attempts failed, and which events the log
+    /// has of the file. Also explains deleted files, and purged files as long as their purge receipt is kept.
+    ///
+    /// For the events, the newest 2,000 events of the organization are looked through.
     ///
     /// The health of the providers is what this process knows. If several servers share the store, each of them
     /// might see another one.
@@ -36,6 +38,9 @@ impl Files<'_> {
     /// let step = &explained.next[0];
     /// assert_eq!((step.code, step.undo), (StepCode::Purge, Some("restore")));
     /// assert!(step.not_before > Some(explained.explained_at));
+    ///
+    /// let events: Vec<_> = explained.history.events.iter().map(|event| event.kind.as_str()).collect();
+    /// assert_eq!(events, ["file.uploaded", "file.deleted"]);
     /// # store.close().await;
     /// # Ok(())
     /// # }
@@ -45,15 +50,19 @@ impl Files<'_> {
         let now = inner.now();
         if let Some(work) = inner.metadata.file_work(id, self.scope, now).await? {
             let organization = &work.record.organization_id;
-            return self
+            let explained = self
                 .with_circumstances(Some(organization), reader, now, |seen| explain(&work, seen))
-                .await;
+                .await?;
+            return Ok(explained.with_history(inner.history(id, organization).await?));
         }
 
         // A record is deleted in the transaction that writes the receipt, so a file is in one of both.
         let purged = inner.metadata.receipt(id, self.scope).await?;
         let purged = purged.ok_or_else(|| Error::not_found("file"))?;
-        self.with_circumstances(None, reader, now, |seen| explain_purged(&purged, seen)).await
+        let explained = self
+            .with_circumstances(None, reader, now, |seen| explain_purged(&purged, seen))
+            .await?;
+        Ok(explained.with_history(inner.history(id, &purged.organization_id).await?))
     }
 
     /// Calls `explain` with the state of the store, and with the migration of `organization`.

@@ -10,6 +10,8 @@
 
 mod sender;
 mod body;
+#[cfg(any(test, feature = "internals"))]
+mod simulated;
 #[cfg(test)]
 pub(crate) mod fixtures;
 #[cfg(test)]
@@ -30,6 +32,8 @@ pub(crate) use body::body_of;
 pub(crate) use sender::Lookup;
 use sender::SystemLookup;
 pub(crate) use sender::{Delivery, Sender};
+#[cfg(any(test, feature = "internals"))]
+pub use simulated::{Arrival, Endpoints};
 
 use super::FileStore;
 use super::work::wake::Wake;
@@ -41,9 +45,9 @@ use crate::domain::id::WebhookId;
 use crate::domain::report::erasure::Era;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{
-    DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook, PingReport, Redeliver,
-    Redelivered, Verdict, Webhook, WebhookCounts, WebhookEdit, WebhookHealth, WebhookSecret,
-    WebhookSecrets,
+    Answer, DeliveryFault, DisabledReason, FailurePage, FailureState, MOST_NAME_BYTES, NewWebhook,
+    PingReport, Redeliver, Redelivered, Verdict, Webhook, WebhookBacklog, WebhookCounts,
+    WebhookEdit, WebhookHealth, WebhookSecret, WebhookSecrets,
 };
 use crate::metadata::{
     FailureRow, MOST_FAILURES, Metadata, Requeued, WebhookChange, WebhookMade, WebhookRow,
@@ -68,12 +72,20 @@ pub(crate) struct WebhookState {
     pub(crate) wanted: Wake,
     sender: Mutex<Option<Arc<Sender>>>,
     lookup: Mutex<Arc<dyn sender::Lookup>>,
+    /// What gets the deliveries in place of the network.
+    #[cfg(any(test, feature = "internals"))]
+    endpoints: Mutex<Option<Arc<dyn Endpoints>>>,
     /// The last ping of each webhook.
     pinged: Mutex<HashMap<WebhookId, Instant>>,
     /// Attempts since the store was opened, by their verdict.
     delivered: AtomicU64,
     refused: AtomicU64,
     unreachable: AtomicU64,
+    /// Reads of the log since the store was opened: for all lanes together, and by lanes that were behind.
+    shared_reads: AtomicU64,
+    lane_reads: AtomicU64,
+    /// The events that each lane of this process still has to deliver.
+    backlogs: Mutex<HashMap<WebhookId, WebhookBacklog>>,
 }
 
 impl Default for WebhookState {
@@ -82,10 +94,15 @@ impl Default for WebhookState {
             wanted: Wake::default(),
             sender: Mutex::default(),
             lookup: Mutex::new(Arc::new(SystemLookup)),
+            #[cfg(any(test, feature = "internals"))]
+            endpoints: Mutex::default(),
             pinged: Mutex::default(),
             delivered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             unreachable: AtomicU64::new(0),
+            shared_reads: AtomicU64::new(0),
+            lane_reads: AtomicU64::new(0),
+            backlogs: Mutex::default(),
         }
     }
 }
@@ -104,11 +121,47 @@ impl WebhookState {
         Ok(fresh)
     }
 
+    /// Sends one attempt, and waits for the answer.
+    pub(crate) async fn deliver(&self, config: &WebhookConfig, delivery: &Delivery<'_>) -> Answer {
+        #[cfg(any(test, feature = "internals"))]
+        let simulated = self.endpoints.lock().clone();
+        #[cfg(any(test, feature = "internals"))]
+        if let Some(endpoints) = simulated {
+            return simulated::deliver(&*endpoints, delivery).await;
+        }
+        match self.sender(config) {
+            Ok(sender) => sender.send(delivery).await,
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "events cannot be sent");
+                Answer::Fault(DeliveryFault::Broken)
+            }
+        }
+    }
+
     /// Replaces the look-up of names.
     #[cfg(test)]
     pub(crate) fn look_up_with(&self, lookup: Arc<dyn Lookup>) {
         *self.lookup.lock() = lookup;
         *self.sender.lock() = None;
+    }
+
+    /// Counts a read of the log for all lanes.
+    pub(crate) fn count_shared_read(&self) {
+        self.shared_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a read of the log by a lane that is behind.
+    pub(crate) fn count_lane_read(&self) {
+        self.lane_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sets the events that a lane still has to deliver. `None` if the lane has ended.
+    pub(crate) fn set_backlog(&self, webhook: WebhookId, backlog: Option<WebhookBacklog>) {
+        let mut backlogs = self.backlogs.lock();
+        match backlog {
+            Some(backlog) => backlogs.insert(webhook, backlog),
+            None => backlogs.remove(&webhook),
+        };
     }
 
     /// Counts an attempt.
@@ -149,6 +202,13 @@ impl FileStore {
 }
 
 impl Webhooks<'_> {
+    /// Delivers to `endpoints` from now on, and not over the network.
+    #[cfg(any(test, feature = "internals"))]
+    #[doc(hidden)]
+    pub fn deliver_to(self, endpoints: Arc<dyn Endpoints>) {
+        *self.state().endpoints.lock() = Some(endpoints);
+    }
+
     /// Makes a webhook. This is the only time that the store shows the secret. Sends nothing.
     ///
     /// `UrlRefused` if the configuration does not allow the URL. `Conflict` if there are too many webhooks.
@@ -449,14 +509,25 @@ impl Webhooks<'_> {
         Ok(event_of(if from == After::End { page.next } else { from }))
     }
 
-    /// Returns the attempts since the store was opened.
+    /// Returns the attempts and the reads of the log since the store was opened.
     pub fn counts(self) -> WebhookCounts {
         let state = self.state();
         WebhookCounts {
             delivered: state.delivered.load(Ordering::Relaxed),
             refused: state.refused.load(Ordering::Relaxed),
             unreachable: state.unreachable.load(Ordering::Relaxed),
+            shared_reads: state.shared_reads.load(Ordering::Relaxed),
+            lane_reads: state.lane_reads.load(Ordering::Relaxed),
         }
+    }
+
+    /// Returns the events that the lanes of this process still have to deliver. Other servers have other lanes.
+    pub fn backlog(self) -> WebhookBacklog {
+        let mut all = WebhookBacklog::default();
+        for backlog in self.state().backlogs.lock().values() {
+            all.add(backlog);
+        }
+        all
     }
 
     async fn change(self, id: WebhookId, change: WebhookChange) -> Result<Webhook> {

@@ -5,10 +5,13 @@
 //! webhooks, starts and stops them, and renews their leases. A lane belongs to one server at a time. A change of a
 //! webhook's place or URL takes the lane from its owner, who then ends it without a save.
 //!
+//! The log is read once for all lanes (`feed`). A lane that is behind reads it for itself.
+//!
 //! # Order and repeats
 //! First deliveries of one file's events arrive in order. Events of other files pass a file whose event fails. An
 //! event is delivered at least once. After a crash, events that were under way are sent again, with the same ids.
 
+mod feed;
 mod health;
 mod lane;
 mod lease;
@@ -16,7 +19,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +32,7 @@ use crate::domain::error::Result;
 use crate::domain::id::WebhookId;
 use crate::metadata::{Lease, WebhookRow};
 
+use feed::Feed;
 use lane::{Lane, Shared, Told};
 use lease::{LEASE, LaneLease};
 
@@ -41,7 +45,7 @@ const NOTICE: Duration = Duration::from_millis(200);
 /// The number of lanes that have a place for one delivery, whatever other lanes have under way.
 const OWN_PLACES: usize = 1000;
 
-/// The maximum number of lanes that read the log at the same time.
+/// The maximum number of lanes that read the log for themselves at the same time.
 const READS: usize = 4;
 
 /// Sends events as long as there are enabled webhooks, until `stop` returns true.
@@ -86,21 +90,29 @@ impl Running {
 /// The lanes of this server.
 struct Lanes {
     shared: Shared,
-    running: HashMap<WebhookId, Running>,
+    /// In the order of the webhooks, so that a simulation repeats.
+    running: BTreeMap<WebhookId, Running>,
     tasks: JoinSet<()>,
+    /// Follows the log for the lanes. Dropping it ends the task.
+    _follower: JoinSet<()>,
 }
 
 impl Lanes {
     fn new(store: &FileStore, in_flight: usize) -> Self {
+        let feed = Arc::new(Feed::default());
+        let mut follower = JoinSet::new();
+        let (following, followed) = (Arc::clone(&feed), store.clone());
+        follower.spawn(async move { following.follow(&followed).await });
         let shared = Shared {
             store: store.clone(),
             owner: store.inner().metadata.run_name(),
             lease: Arc::new(LaneLease::new()),
             places: Arc::new(Semaphore::new(in_flight)),
             own_places: Arc::new(Semaphore::new(OWN_PLACES)),
+            feed,
             reads: Arc::new(Semaphore::new(READS)),
         };
-        Self { shared, running: HashMap::new(), tasks: JoinSet::new() }
+        Self { shared, running: BTreeMap::new(), tasks: JoinSet::new(), _follower: follower }
     }
 
     /// Runs the lanes until there is no enabled webhook, or `stop` returns true.
@@ -119,6 +131,7 @@ impl Lanes {
                 look_at = Instant::now() + LOOK;
             }
             tokio::select! {
+                biased;
                 () = wanted.notified() => look_at = Instant::now(),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.note_ended(ended);
@@ -133,7 +146,7 @@ impl Lanes {
 
     /// Tells the lanes their settings, and begins the lanes that no server has.
     async fn adjust(&mut self, rows: Vec<WebhookRow>) -> Result<()> {
-        let enabled: HashMap<_, _> = rows
+        let enabled: BTreeMap<_, _> = rows
             .into_iter()
             .filter(|row| row.disabled.is_none())
             .map(|row| (row.id, row))
@@ -157,11 +170,12 @@ impl Lanes {
         let (id, now) = (row.id, self.shared.store.now());
         let lease = Lease { owner: &self.shared.owner, now, until: now.plus(LEASE) };
         let metadata = &self.shared.store.inner().metadata;
+        let reads = self.shared.feed.reads();
         let Some(claimed) = metadata.claim_lane(id, lease).await? else { return Ok(()) };
 
         let row = Arc::new(row);
         let (settings, receiver) = watch::channel(Told::Settings(Arc::clone(&row)));
-        let lane = Lane::new(self.shared.clone(), row, claimed, receiver);
+        let lane = Lane::new(self.shared.clone(), row, (claimed, reads), receiver);
         let task = self.tasks.spawn(lane.run()).id();
         self.running.insert(id, Running { task, settings });
         Ok(())

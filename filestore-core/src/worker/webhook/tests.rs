@@ -15,7 +15,8 @@ use crate::domain::event::After;
 use crate::domain::id::FileId;
 use crate::domain::time::clock::{ManualClock, Timestamp};
 use crate::domain::webhook::{
-    DisabledReason, FailureState, NewWebhook, Redeliver, Webhook, WebhookFailure, wait_after,
+    DisabledReason, FailureState, NewWebhook, Redeliver, Webhook, WebhookBacklog, WebhookFailure,
+    wait_after,
 };
 use crate::service::NewUpload;
 use crate::service::webhooks::fixtures::{Endpoint, Received, Reply, local_config};
@@ -404,6 +405,8 @@ async fn endpoints_that_are_dead_silent_endless_or_redirecting_harm_no_other() {
 
     let files = bench.uploads(40).await;
     let received = good.until_count(40).await;
+    let backlog = bench.store.webhooks().backlog();
+    assert!(backlog.first >= 80 && backlog.oldest_at.is_some(), "{backlog:?}");
     let mut told: Vec<_> = told(&received).into_iter().map(|(_, file)| file).collect();
     told.sort_unstable();
     told.dedup();
@@ -413,6 +416,12 @@ async fn endpoints_that_are_dead_silent_endless_or_redirecting_harm_no_other() {
     let shown = bench.until(&dead, |shown| shown.health.paused_until.is_some()).await;
     assert!(shown.health.last_fault.is_some() && bench.failures(&dead).await.is_empty());
     bench.kill().await;
+    let no_lane_runs = async {
+        while bench.store.webhooks().backlog() != WebhookBacklog::default() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(HANG, no_lane_runs).await.expect("nothing waits here any more");
 }
 
 #[tokio::test]
@@ -485,4 +494,40 @@ async fn a_disabled_webhook_goes_on_where_it_stood() {
     let received = endpoint.until_count(5).await;
     bench.stop().await;
     assert_eq!(without_repeats(&received).len(), 5);
+}
+
+#[tokio::test]
+async fn many_webhooks_at_the_end_of_the_log_share_its_reads() {
+    const WEBHOOKS: usize = 20;
+    let mut bench = Bench::new().await;
+    let endpoint = Endpoint::accepting().await;
+    for number in 0..WEBHOOKS {
+        bench.webhook(&format!("{}{number}", endpoint.url())).await;
+    }
+    bench.start();
+    bench.upload().await;
+    endpoint.until_count(WEBHOOKS).await;
+    // Until each lane has read itself to the end, and waits there with the others.
+    let mut before = bench.store.webhooks().counts();
+    for uploads in 2.. {
+        bench.upload().await;
+        endpoint.until_count(uploads * WEBHOOKS).await;
+        let now = bench.store.webhooks().counts();
+        if now.lane_reads == before.lane_reads {
+            break;
+        }
+        before = now;
+    }
+
+    let received = endpoint.received().len();
+    for uploads in 1..=5 {
+        bench.upload().await;
+        endpoint.until_count(received + uploads * WEBHOOKS).await;
+    }
+    bench.stop().await;
+    let counts = bench.store.webhooks().counts();
+    assert_eq!(counts.lane_reads, before.lane_reads, "{counts:?}");
+    assert!(counts.shared_reads < before.shared_reads + 30, "{counts:?}");
+    let received = endpoint.received();
+    assert_eq!(without_repeats(&received).len() * WEBHOOKS, received.len());
 }

@@ -8,10 +8,12 @@
 //! Pure: the lane sends and saves.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::domain::event::{Event, EventId};
+use super::feed::Entry;
+use crate::domain::event::EventId;
 use crate::domain::id::FileId;
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::FailureState;
@@ -29,9 +31,18 @@ enum State {
 
 #[derive(Debug)]
 struct Slot {
-    event: Event,
-    body: String,
+    entry: Arc<Entry>,
     state: State,
+}
+
+impl Slot {
+    fn id(&self) -> EventId {
+        self.entry.event.id
+    }
+
+    fn file(&self) -> Option<FileId> {
+        self.entry.event.file_id
+    }
 }
 
 /// An event that can be sent.
@@ -78,12 +89,20 @@ impl Window {
         self.slots.iter().all(|slot| slot.state == State::Done)
     }
 
+    /// Returns the number of events that are not done, and the time of the oldest.
+    pub(super) fn waiting(&self) -> (u64, Option<Timestamp>) {
+        let mut waiting = self.slots.iter().filter(|slot| slot.state != State::Done);
+        let oldest = waiting.next();
+        (oldest.map_or(0, |_| 1 + waiting.count() as u64), oldest.map(|slot| slot.entry.event.at))
+    }
+
     /// Adds an event that was read. Returns the row of an event that is held at once.
-    pub(super) fn push(&mut self, event: Event, body: String) -> Option<FailureRow> {
+    pub(super) fn push(&mut self, entry: Arc<Entry>) -> Option<FailureRow> {
+        let event = &entry.event;
         let is_done = self.ahead.remove(&event.id);
         let is_held = event.file_id.is_some_and(|file| self.failing.contains(&file));
         let state = if is_done || is_held { State::Done } else { State::Waiting };
-        self.slots.push_back(Slot { event, body, state });
+        self.slots.push_back(Slot { entry, state });
         let slot = self.slots.back().filter(|_| is_held && !is_done)?;
         Some(row(slot, FailureState::Held))
     }
@@ -101,13 +120,13 @@ impl Window {
     pub(super) fn next(&mut self) -> Option<Next> {
         let mut busy = HashSet::new();
         for slot in &mut self.slots {
-            let is_free = slot.event.file_id.is_none_or(|file| !busy.contains(&file));
+            let is_free = slot.file().is_none_or(|file| !busy.contains(&file));
             if slot.state == State::Waiting && is_free {
                 slot.state = State::Sending;
-                return Some(Next { id: slot.event.id, body: slot.body.clone().into() });
+                return Some(Next { id: slot.id(), body: slot.entry.body.clone().into() });
             }
             if slot.state != State::Done {
-                busy.extend(slot.event.file_id);
+                busy.extend(slot.file());
             }
         }
         None
@@ -130,10 +149,10 @@ impl Window {
         next_at: Timestamp,
         status: Option<u16>,
     ) -> Vec<FailureRow> {
-        let Some(at) = self.slots.iter().position(|slot| slot.event.id == id) else {
+        let Some(at) = self.slots.iter().position(|slot| slot.id() == id) else {
             return Vec::new();
         };
-        let file = self.slots[at].event.file_id;
+        let file = self.slots[at].file();
         let first = FailureRow {
             attempts: 1,
             at: next_at,
@@ -146,7 +165,7 @@ impl Window {
         if let Some(file) = file {
             self.failing.insert(file);
             let later = self.slots.iter_mut().skip(at + 1);
-            for slot in later.filter(|slot| slot.event.file_id == Some(file)) {
+            for slot in later.filter(|slot| slot.file() == Some(file)) {
                 if slot.state == State::Waiting {
                     slot.state = State::Done;
                     rows.push(row(slot, FailureState::Held));
@@ -165,7 +184,7 @@ impl Window {
     pub(super) fn settle(&mut self) -> bool {
         let mut moved = false;
         while self.slots.front().is_some_and(|slot| slot.state == State::Done) {
-            self.place = self.slots.pop_front().map(|slot| slot.event.id);
+            self.place = self.slots.pop_front().map(|slot| slot.id());
             moved = true;
         }
         moved
@@ -179,28 +198,29 @@ impl Window {
     /// Lists the events behind the place that are done.
     pub(super) fn ahead(&self) -> Vec<EventId> {
         let done = self.slots.iter().filter(|slot| slot.state == State::Done);
-        done.map(|slot| slot.event.id).chain(self.ahead.iter().copied()).collect()
+        done.map(Slot::id).chain(self.ahead.iter().copied()).collect()
     }
 
     fn set(&mut self, id: EventId, state: State) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.event.id == id) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id() == id) {
             slot.state = state;
         }
     }
 }
 
 fn row(slot: &Slot, state: FailureState) -> FailureRow {
+    let Entry { event, body } = &*slot.entry;
     FailureRow {
         row: 0,
-        event: slot.event.id,
-        kind: slot.event.kind,
-        organization: slot.event.organization_id.clone(),
-        file: slot.event.file_id,
-        body: slot.body.clone(),
+        event: event.id,
+        kind: event.kind,
+        organization: event.organization_id.clone(),
+        file: event.file_id,
+        body: body.clone(),
         state,
         is_repeat: false,
         attempts: 0,
-        at: slot.event.at,
+        at: event.at,
         last_status: None,
     }
 }
@@ -210,7 +230,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::event::{EventDetails, EventKind};
+    use crate::domain::event::{Event, EventDetails, EventKind};
 
     fn id(number: u8) -> EventId {
         EventId::from_bytes([number; 16])
@@ -220,23 +240,28 @@ mod tests {
         FileId::first_at(Timestamp::from_millis(i64::from(number)))
     }
 
-    fn event(number: u8, of: Option<u8>) -> Event {
-        Event {
+    fn entry_at(number: u8, of: Option<u8>, at: Timestamp) -> Arc<Entry> {
+        let event = Event {
             id: id(number),
             kind: EventKind::FileReady,
-            at: Timestamp::from_millis(7),
+            at,
             organization_id: Some("42".parse().unwrap()),
             sub_system: None,
             file_id: of.map(file),
             version: None,
             details: EventDetails::default(),
-        }
+        };
+        Arc::new(Entry { event, body: format!("body {number}") })
+    }
+
+    fn entry(number: u8, of: Option<u8>) -> Arc<Entry> {
+        entry_at(number, of, Timestamp::from_millis(7))
     }
 
     fn window(files: &[Option<u8>]) -> Window {
         let mut window = Window::new(None, [], []);
         for (number, of) in (1..).zip(files) {
-            assert_eq!(window.push(event(number, *of), format!("body {number}")), None);
+            assert_eq!(window.push(entry(number, *of)), None);
         }
         window
     }
@@ -269,6 +294,21 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_is_counted_with_its_oldest_event() {
+        let mut window = Window::new(None, [], []);
+        assert_eq!(window.waiting(), (0, None));
+        for number in 1..=3 {
+            let at = Timestamp::from_millis(i64::from(number));
+            window.push(entry_at(number, Some(number), at));
+        }
+        sent(&mut window);
+        assert_eq!(window.waiting(), (3, Some(Timestamp::from_millis(1))));
+        window.finish(id(1));
+        window.finish(id(3));
+        assert_eq!(window.waiting(), (1, Some(Timestamp::from_millis(2))));
+    }
+
+    #[test]
     fn later_events_of_a_file_that_fails_are_held() {
         let mut window = window(&[Some(1), Some(2), Some(1)]);
         assert_eq!(sent(&mut window), [id(1), id(2)]);
@@ -277,10 +317,10 @@ mod tests {
         assert_eq!(states, [(id(1), FailureState::Waiting, 1), (id(3), FailureState::Held, 0)]);
         assert_eq!(rows[0].last_status, Some(500));
 
-        let held = window.push(event(4, Some(1)), "body 4".into()).unwrap();
+        let held = window.push(entry(4, Some(1))).unwrap();
         assert_eq!((held.event, held.state), (id(4), FailureState::Held));
         window.free(file(1));
-        assert_eq!(window.push(event(5, Some(1)), "body 5".into()), None);
+        assert_eq!(window.push(entry(5, Some(1))), None);
         assert_eq!(sent(&mut window), [id(5)]);
     }
 
@@ -288,7 +328,7 @@ mod tests {
     fn what_an_earlier_owner_finished_is_not_sent_again() {
         let mut window = Window::new(Some(id(1)), [id(3)], []);
         for number in 2..=4 {
-            window.push(event(number, Some(number)), String::new());
+            window.push(entry(number, Some(number)));
         }
         assert_eq!(sent(&mut window), [id(2), id(4)]);
         window.finish(id(2));

@@ -5,6 +5,7 @@ use crate::domain::provider::health::{ProviderFault, ProviderHealth};
 use crate::domain::report::PurgeReport;
 use crate::domain::report::load::{EventLogLoad, ResumableLoad};
 use crate::domain::report::overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished};
+use crate::domain::report::webhooks::WebhooksOverview;
 use crate::domain::time::clock::Timestamp;
 use crate::variant::CacheReport;
 
@@ -28,6 +29,7 @@ impl api::StatusReply {
             unfinished: overview.unfinished.into(),
             resumable: overview.resumable.into(),
             events: overview.events.map(Into::into),
+            webhooks: overview.webhooks.as_ref().map(Into::into),
             providers: providers.map(|one| api::AdminProvider::of(one, overview.at)).collect(),
             files: overview.total.files,
             bytes: overview.total.bytes,
@@ -48,8 +50,28 @@ impl api::StatusReply {
 
 impl From<EventLogLoad> for api::StatusEvents {
     fn from(log: EventLogLoad) -> Self {
-        let oldest_at = log.oldest_at.map(|at| at.to_string());
-        Self { is_on: log.is_on, kept: log.kept, oldest_at }
+        let EventLogLoad { is_on, kept, oldest_at, gap_at, held_back, held_back_for } = log;
+        Self {
+            is_on,
+            kept,
+            oldest_at: oldest_at.map(|at| at.to_string()),
+            gap_at: gap_at.map(|at| at.to_string()),
+            held_back,
+            held_back_secs: held_back_for.as_secs(),
+        }
+    }
+}
+
+impl From<&WebhooksOverview> for api::StatusWebhooks {
+    fn from(webhooks: &WebhooksOverview) -> Self {
+        Self {
+            ok: webhooks.ok,
+            failing: webhooks.failing,
+            disabled: webhooks.disabled,
+            gaps: webhooks.gaps,
+            failing_since: webhooks.failing_since.map(|at| at.to_string()),
+            oldest_waiting_at: webhooks.oldest_waiting_at.map(|at| at.to_string()),
+        }
     }
 }
 

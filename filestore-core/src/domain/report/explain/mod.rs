@@ -7,9 +7,13 @@
 //!
 //! The rules are those of the workers (`worker/`), said in words. If you change when a worker does
 //! its work, change the step here. The simulation compares both.
+//!
+//! The events of the file ([`History`]) stand beside the explanation. They tell of the past, and
+//! decide about nothing.
 
 mod codes;
 mod facts;
+mod history;
 mod next;
 mod place;
 mod purged;
@@ -20,6 +24,7 @@ mod work;
 mod tests;
 
 pub use codes::{FactCode, StepCode};
+pub use history::History;
 pub use purged::explain_purged;
 pub use work::{Circumstances, FileWork, KnownProvider, PurgeWork, ReplacedBlobs, UnfinishedWrite};
 
@@ -57,6 +62,16 @@ pub struct Explanation {
     pub next: Vec<Step>,
     /// Failed attempts.
     pub tried: Vec<Fact>,
+    /// What the log of events says of the file. Events of the last second can be missing.
+    pub history: History,
+}
+
+impl Explanation {
+    /// Adds the history.
+    #[must_use]
+    pub fn with_history(self, history: History) -> Self {
+        Self { history, ..self }
+    }
 }
 
 /// The subject of an explanation.
@@ -132,7 +147,7 @@ pub struct Step {
     pub then: Vec<Fact>,
 }
 
-/// Explains a stored file.
+/// Explains a stored file, without its history.
 pub fn explain(work: &FileWork, circumstances: &Circumstances<'_>) -> Explanation {
     let subject = Subject { work, seen: circumstances };
     Explanation {
@@ -142,6 +157,7 @@ pub fn explain(work: &FileWork, circumstances: &Circumstances<'_>) -> Explanatio
         why: subject.why(),
         next: subject.next(),
         tried: subject.tried(),
+        history: History::default(),
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::facts::counted;
 use super::why::deleted;
-use super::{Circumstances, ExplainedFile, Explanation, Fact, FactCode, Step, StepCode};
+use super::{Circumstances, ExplainedFile, Explanation, Fact, FactCode, History, Step, StepCode};
 use crate::domain::file::record::Deletion;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::receipt::PurgedFile;
 use crate::domain::time::clock::Timestamp;
 
-/// Explains a purged file.
+/// Explains a purged file, without its history.
 pub fn explain_purged(file: &PurgedFile, seen: &Circumstances<'_>) -> Explanation {
     let kept_until = file.purged_at.plus(seen.config.receipt_retention);
     let forgotten = Step::new(
@@ -30,6 +30,7 @@ pub fn explain_purged(file: &PurgedFile, seen: &Circumstances<'_>) -> Explanatio
         ],
         next,
         tried: Vec::new(),
+        history: History::default(),
         file: ExplainedFile::Purged(Box::new(file.clone())),
     }
 }

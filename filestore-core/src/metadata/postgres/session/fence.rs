@@ -60,10 +60,20 @@ struct State {
     /// The start of the server of the last look.
     server: String,
     settled: i64,
-    /// A position with the transactions that were open when it was read.
-    pending: Option<(i64, HashSet<String>)>,
+    /// The next position to settle.
+    pending: Option<Pending>,
+    /// The last position that was drawn.
+    drawn: i64,
     /// The start of the last look.
     looked_at: Option<Instant>,
+}
+
+/// A position that is about to settle.
+struct Pending {
+    position: i64,
+    /// The transactions that were open when the position was read.
+    open: HashSet<String>,
+    since: Instant,
 }
 
 /// What a look reads.
@@ -72,6 +82,7 @@ struct Seen {
     server: String,
     drawn: i64,
     holders: HashSet<String>,
+    at: Instant,
 }
 
 /// The result of a look.
@@ -79,8 +90,20 @@ struct Seen {
 pub(in crate::metadata::postgres) struct Look {
     /// Every event up to this position is visible, or never will be.
     pub(in crate::metadata::postgres) settled: i64,
-    /// True if a later position is about to settle.
-    is_pending: bool,
+    /// The last position that was drawn.
+    drawn: i64,
+    /// Since when a later position is about to settle.
+    pending_since: Option<Instant>,
+}
+
+impl Look {
+    /// Returns the number of positions that are not settled, and the time for which an open write has held them back.
+    pub(in crate::metadata::postgres) fn held_back(&self) -> (u64, Duration) {
+        match self.pending_since {
+            Some(since) => ((self.drawn - self.settled).max(0).unsigned_abs(), since.elapsed()),
+            None => (0, Duration::ZERO),
+        }
+    }
 }
 
 impl Fence {
@@ -109,7 +132,7 @@ impl Fence {
             if look.settled != settled {
                 return Ok(());
             }
-            pause = if look.is_pending { SOON } else { IDLE };
+            pause = if look.pending_since.is_some() { SOON } else { IDLE };
             tokio::time::sleep(pause).await;
         }
     }
@@ -124,26 +147,28 @@ impl Fence {
             state.learn(seen);
             state.looked_at = Some(began);
         }
-        Ok(Look { settled: state.settled, is_pending: state.pending.is_some() })
+        let pending_since = state.pending.as_ref().map(|pending| pending.since);
+        Ok(Look { settled: state.settled, drawn: state.drawn, pending_since })
     }
 }
 
 impl State {
-    fn learn(&mut self, Seen { server, drawn, holders }: Seen) {
+    fn learn(&mut self, Seen { server, drawn, holders, at }: Seen) {
         if drawn < self.settled || server != self.server {
             *self = Self { server, ..Self::default() };
         }
-        if let Some((position, open)) = &self.pending
-            && open.is_disjoint(&holders)
+        self.drawn = drawn;
+        if let Some(pending) = &self.pending
+            && pending.open.is_disjoint(&holders)
         {
-            self.settled = self.settled.max(*position);
+            self.settled = self.settled.max(pending.position);
             self.pending = None;
         }
         if holders.is_empty() {
             self.settled = self.settled.max(drawn);
             self.pending = None;
         } else if self.pending.is_none() && drawn > self.settled {
-            self.pending = Some((drawn, holders));
+            self.pending = Some(Pending { position: drawn, open: holders, since: at });
         }
     }
 }
@@ -156,7 +181,7 @@ async fn look(sql: &Sql) -> Result<Seen, Fault> {
     };
     let holders = sql.rows(HOLDERS, &[]).await?;
     let holders = holders.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-    Ok(Seen { server, drawn, holders })
+    Ok(Seen { server, drawn, holders, at: Instant::now() })
 }
 
 #[cfg(test)]
@@ -164,7 +189,8 @@ mod tests {
     use super::*;
 
     fn seen<const N: usize>(server: &str, drawn: i64, holders: [&str; N]) -> Seen {
-        Seen { server: server.to_owned(), drawn, holders: holders.map(str::to_owned).into() }
+        let (server, at) = (server.to_owned(), Instant::now());
+        Seen { server, drawn, holders: holders.map(str::to_owned).into(), at }
     }
 
     #[test]
@@ -185,6 +211,25 @@ mod tests {
         // A database that failed over draws positions a second time.
         state.learn(seen("one", 8, ["3/2"]));
         assert_eq!(state.settled, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_tells_how_long_an_open_write_has_held_positions_back() {
+        let mut state = State::default();
+        let look = |state: &State| Look {
+            settled: state.settled,
+            drawn: state.drawn,
+            pending_since: state.pending.as_ref().map(|pending| pending.since),
+        };
+        state.learn(seen("one", 5, []));
+        assert_eq!(look(&state).held_back(), (0, Duration::ZERO));
+
+        state.learn(seen("one", 7, ["1/1"]));
+        tokio::time::advance(Duration::from_secs(9)).await;
+        state.learn(seen("one", 8, ["1/1", "2/1"]));
+        assert_eq!(look(&state).held_back(), (3, Duration::from_secs(9)));
+        state.learn(seen("one", 8, []));
+        assert_eq!(look(&state).held_back(), (0, Duration::ZERO));
     }
 
     #[test]

@@ -36,7 +36,8 @@ const GAP: &str = "SELECT gap_position FROM event_log WHERE gap_position <= $1";
 /// Selects all facts about the log but its rows: behind the rows, so that edge and key protect them.
 const FACTS: &str =
     "SELECT (SELECT is_on FROM event_log), (SELECT at FROM events WHERE position = $1),
-     (SELECT position FROM events ORDER BY position LIMIT 1), (SELECT id_key FROM event_log)";
+     (SELECT position FROM events ORDER BY position LIMIT 1),
+     (SELECT at FROM events ORDER BY position LIMIT 1), (SELECT id_key FROM event_log)";
 
 pub(in crate::metadata::postgres) const NEWEST: &str =
     "SELECT position, at FROM events WHERE position <= $1 ORDER BY position DESC LIMIT 1";
@@ -129,12 +130,14 @@ impl EventLog for PostgresMetadata {
     }
 
     async fn read_events(&self, range: &LogRange) -> Result<LogPart> {
-        let settled = self.fence.look(&self.engine).await?.settled;
-        self.engine
-            .read("reading events", &(range, settled), |sql, (range, settled)| {
+        let look = self.fence.look(&self.engine).await?;
+        let part = self
+            .engine
+            .read("reading events", &(range, look.settled), |sql, (range, settled)| {
                 Box::pin(part(sql, range, *settled))
             })
-            .await
+            .await?;
+        Ok(LogPart { held_back: look.held_back(), ..part })
     }
 
     async fn await_events(&self, settled: u64) -> Result<()> {
@@ -266,8 +269,10 @@ async fn part(sql: &Sql, range: &LogRange, settled: i64) -> Result<LogPart, Faul
     if let Some(facts) = sql.first(FACTS, &[&edge]).await? {
         part.is_on = facts.try_get::<_, Option<bool>>(0)?.unwrap_or(false);
         part.edge_at = facts.try_get::<_, Option<i64>>(1)?.map(Timestamp::from_millis);
-        part.oldest = facts.try_get::<_, Option<i64>>(2)?.map(i64::unsigned_abs);
-        part.key = id_key(&facts, 3)?;
+        let oldest = facts.try_get::<_, Option<i64>>(2)?.map(i64::unsigned_abs);
+        let oldest_at = facts.try_get::<_, Option<i64>>(3)?.map(Timestamp::from_millis);
+        part.oldest = oldest.zip(oldest_at);
+        part.key = id_key(&facts, 4)?;
     }
     Ok(part)
 }

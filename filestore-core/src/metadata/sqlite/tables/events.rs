@@ -1,5 +1,7 @@
 //! The log of events. Positions have no gaps and appear in their order, because there is one writer.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 
@@ -33,7 +35,7 @@ const STATE: &str = "SELECT is_on, id_key, gap_position FROM event_log";
 
 const TIME_OF: &str = "SELECT at FROM events WHERE position = ?1";
 
-const OLDEST: &str = "SELECT position FROM events ORDER BY position LIMIT 1";
+const OLDEST: &str = "SELECT position, at FROM events ORDER BY position LIMIT 1";
 
 pub(in crate::metadata::sqlite) const NEWEST: &str =
     "SELECT position, at FROM events ORDER BY position DESC LIMIT 1";
@@ -216,9 +218,12 @@ pub(in crate::metadata::sqlite) fn put_damaged(
 pub(in crate::metadata::sqlite) fn newest(
     sql: &Connection,
 ) -> Result<Option<(u64, Timestamp)>, Fault> {
-    row::first(sql, NEWEST, [], |row| {
-        Ok((row::count(row, 0)?, Timestamp::from_millis(row.get(1)?)))
-    })
+    row::first(sql, NEWEST, [], place)
+}
+
+/// Reads position and time of an event.
+fn place(row: &Row<'_>) -> Result<(u64, Timestamp), Fault> {
+    Ok((row::count(row, 0)?, Timestamp::from_millis(row.get(1)?)))
 }
 
 fn part(sql: &Connection, range: &LogRange) -> Result<LogPart, Fault> {
@@ -236,9 +241,10 @@ fn part(sql: &Connection, range: &LogRange) -> Result<LogPart, Fault> {
         is_on,
         key,
         edge_at: row::first(sql, TIME_OF, [edge], |row| Ok(Timestamp::from_millis(row.get(0)?)))?,
-        oldest: row::first(sql, OLDEST, [], |row| row::count(row, 0))?,
+        oldest: row::first(sql, OLDEST, [], place)?,
         newest,
         settled: newest.map_or(0, |(position, _)| position),
+        held_back: (0, Duration::ZERO),
         rows: Vec::new(),
     };
     let limit = row::limit(range.limit);
