@@ -153,7 +153,7 @@ pub use self::{
             custom_metadata::CustomMetadata,
             disposition::Disposition,
             lifecycle::FileState,
-            listing::ListFilter,
+            listing::{ListFilter, ListOrder},
             path::BlobKey,
             record::{Blob, Deletion, Dimensions, FileRecord, Thumbhash},
             status::{Location, PurgeStatus, Status, SyncStatus},

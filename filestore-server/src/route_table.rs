@@ -42,6 +42,8 @@ enum Folder {
     Api,
     /// The root, outside the API.
     Root,
+    /// The web console. Its one row matches all paths at and below `/console`.
+    Console,
 }
 
 /// The audit lines that a route writes.
@@ -165,6 +167,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::GET, "/admin/variants/status", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/variants/prune", Need::ServiceAdmin),
     Route::beside(Method::GET, "/metrics", Need::ServiceAdmin),
+    Route::console(),
     Route::beside(Method::GET, "/", Need::Nothing),
     Route::beside(Method::GET, "/api/v1", Need::Nothing),
 ];
@@ -176,17 +179,19 @@ pub(crate) fn find(method: &Method, base: &Base, path: &str) -> Option<&'static 
 }
 
 /// Returns the routes of a path, one for each method. `None` if the path is unknown.
+///
+/// The console comes last, because its row matches many paths. If the prefix is `/console`, the API below it is the
+/// API.
 pub(crate) fn at<'p>(
     base: &Base,
     path: &'p str,
 ) -> Option<impl Iterator<Item = &'static Route> + 'p> {
-    let mut as_sent = below(path).peekable();
-    if as_sent.peek().is_some() {
-        return Some(as_sent);
-    }
-
-    let mut without_prefix = below(base.strip(path)?).peekable();
-    without_prefix.peek().is_some().then_some(without_prefix)
+    let without_prefix = || base.strip(path);
+    let places = [Some(of_api(path)), without_prefix().map(of_api)]
+        .into_iter()
+        .chain([without_prefix().map(of_console), Some(of_console(path))]);
+    let found = places.flatten().find(|place| place.rows().next().is_some())?;
+    Some(found.rows())
 }
 
 /// Returns the path without the public prefix, if it has the prefix.
@@ -194,18 +199,41 @@ pub(crate) fn without_prefix<'p>(base: &Base, path: &'p str) -> &'p str {
     if below(path).next().is_some() { path } else { base.strip(path).unwrap_or(path) }
 }
 
-/// Returns the routes of a path, in `/api/v1` or outside.
+/// Returns the routes of a path, in `/api/v1` or outside, without the console.
 fn below(path: &str) -> impl Iterator<Item = &'static Route> {
+    of_api(path).rows()
+}
+
+/// A path in a folder.
+#[derive(Debug, Clone, Copy)]
+struct Place<'p> {
+    folder: Folder,
+    /// The path below the folder. `None` if the path does not begin with a slash.
+    rest: Option<&'p str>,
+}
+
+/// Returns the place of a path in `/api/v1` or outside.
+fn of_api(path: &str) -> Place<'_> {
     let in_api = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/'));
     // The address of the API is not below itself, with or without a slash.
-    let found = match in_api.filter(|rest| !rest.is_empty()) {
-        Some(rest) => Some((Folder::Api, rest)),
-        None => path.strip_prefix('/').map(|rest| (Folder::Root, rest)),
-    };
+    match in_api.filter(|rest| !rest.is_empty()) {
+        Some(rest) => Place { folder: Folder::Api, rest: Some(rest) },
+        None => Place { folder: Folder::Root, rest: path.strip_prefix('/') },
+    }
+}
 
-    found.into_iter().flat_map(|(folder, rest)| {
-        ROUTES.iter().filter(move |route| route.folder == folder && route.is_at(rest))
-    })
+/// Returns the place of a path if the path is one of the console.
+fn of_console(path: &str) -> Place<'_> {
+    Place { folder: Folder::Console, rest: path.strip_prefix('/') }
+}
+
+impl<'p> Place<'p> {
+    /// Returns the rows that match.
+    fn rows(self) -> impl Iterator<Item = &'static Route> + use<'p> {
+        self.rest.into_iter().flat_map(move |rest| {
+            ROUTES.iter().filter(move |route| route.folder == self.folder && route.is_at(rest))
+        })
+    }
 }
 
 impl Route {
@@ -234,6 +262,13 @@ impl Route {
     /// Creates a row for a path outside the API.
     const fn beside(method: Method, template: &'static str, need: Need) -> Self {
         Self { method, template, folder: Folder::Root, need, trail: Trail::Line, read: None }
+    }
+
+    /// Creates the row of the console.
+    const fn console() -> Self {
+        let (method, need) = (Method::GET, Need::Nothing);
+        let (folder, trail) = (Folder::Console, Trail::Line);
+        Self { method, template: "/console", folder, need, trail, read: None }
     }
 
     /// Returns true if the path contains the address of a resumable upload.
@@ -274,6 +309,9 @@ impl Route {
         }
         let mut sent = segments(path);
         let mut named = segments(self.template).skip(1);
+        if self.folder == Folder::Console {
+            return sent.next() == named.next();
+        }
 
         let all_match = named.all(|name| sent.next().is_some_and(|segment| fits(name, segment)));
         all_match && matches!((sent.next(), sent.next()), (None | Some(b""), None))
@@ -325,9 +363,10 @@ mod tests {
             let example = route.template.replace(['{', '}'], "");
             let path = match route.folder {
                 Folder::Api => format!("{PREFIX}{example}"),
-                Folder::Root => example,
+                Folder::Root | Folder::Console => example,
             };
-            let templates: BTreeSet<_> = below(&path).map(|found| found.template).collect();
+            let found = at(&Base::default(), &path).into_iter().flatten();
+            let templates: BTreeSet<_> = found.map(|found| found.template).collect();
             assert_eq!(templates.into_iter().collect::<Vec<_>>(), [route.template]);
         }
     }
@@ -401,6 +440,26 @@ mod tests {
         ] {
             assert_eq!(shown(path), expected);
         }
+    }
+
+    #[test]
+    fn the_console_has_all_paths_below_it_but_not_the_api() {
+        let console = |base: &Base, path: &str| {
+            at(base, path).is_some_and(|mut found| found.all(|row| row.template == "/console"))
+        };
+        let plain = Base::default();
+        for path in ["/console", "/console/", "/console//", "/console/org/1/files", "/console/api/v1/me"] {
+            assert!(console(&plain, path), "{path}");
+        }
+        for path in ["/consoles", "/Console", "//console", "/x/console", "/api/v1/console", "console"] {
+            assert!(!console(&plain, path), "{path}");
+        }
+
+        let below = Base::of(Some("https://x/console")).unwrap();
+        assert!(console(&below, "/console/console/org") && console(&below, "/console/org"));
+        let api = find(&Method::GET, &below, "/console/api/v1/me").unwrap();
+        assert_eq!(api.template, "/me");
+        assert_eq!(find(&Method::GET, &below, "/console/").unwrap().template, "/");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Listings and `info` (reference §4.11).
 
+use filestore_core::Scope;
+use filestore_core::api::ListQuery;
+use filestore_core::keys::{KeyScope, NewKey};
 use filestore_workspace::{TestServer, fixtures};
 use serde_json::Value;
 
@@ -283,4 +286,94 @@ async fn info_is_the_record_with_the_content_s_etag() {
     assert_eq!(info.json(), uploaded.json());
     assert_eq!(info.only("etag"), uploaded.only("etag"));
     assert!(info.only("content-type").starts_with("application/json"));
+}
+
+#[tokio::test]
+async fn records_of_known_ids_come_together_deleted_or_not() {
+    let server = TestServer::start_without_purge().await;
+    let one = server.upload("one").ok().await.file_id;
+    let two = server.upload("two").ok().await.file_id;
+    let other = server.upload("other").org("other").ok().await.file_id;
+    server.delete(&two).await.expect(200);
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+    let found = page(&server, &format!("ids={two},{unknown},{one},{other},{two}")).await;
+    assert_eq!(ids(&found), [two.clone(), one.clone(), other.clone()], "in this order, each once");
+    assert_eq!(found["items"][0]["purge_status"], "SYSTEM_PURGE");
+    assert_eq!(found["next_cursor"], Value::Null);
+    let typed = server.client().list(&ListQuery::new().ids([&one, &two])).await.unwrap();
+    assert_eq!(typed.items.iter().map(|file| &file.file_id).collect::<Vec<_>>(), [&one, &two]);
+
+    let reader = NewKey::new("k", Scope::Organizations(vec!["acme".parse().unwrap()]), [KeyScope::Read]);
+    let (_, secret) = server.store().keys().create(reader).await.unwrap();
+    let server = server.with_key(secret.expose());
+    let own = page(&server, &format!("ids={other},{one}")).await;
+    assert_eq!(ids(&own), [one.clone()], "a foreign file is like an unknown one");
+
+    let many = vec![one.as_str(); 101].join(",");
+    for bad in ["ids=", "ids=x", &format!("ids={many}"), &format!("ids={one}&limit=5")] {
+        let reply = server.get(&format!("/api/v1/files?{bad}")).send().await;
+        let problem = reply.problem(400, "invalid_field");
+        assert_eq!(problem.field.as_deref(), Some("ids"), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_listing_begins_with_the_oldest_file_or_the_latest_deletion() {
+    let server = TestServer::start_without_purge().await;
+    let mut uploaded = Vec::new();
+    for number in 0..5 {
+        uploaded.push(server.upload(format!("{number}")).ok().await.file_id);
+    }
+    let all = async |query: &str| {
+        let (mut all, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = page(&server, &format!("{query}&limit=2{cursor}")).await;
+            all.extend(ids(&page));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return all,
+            }
+        }
+    };
+    uploaded.sort_unstable();
+    assert_eq!(all("organization_id=acme&order=oldest").await, uploaded);
+    assert_eq!(all("order=oldest").await, uploaded);
+    uploaded.reverse();
+    assert_eq!(all("organization_id=acme&order=newest").await, uploaded);
+
+    // The latest deletion is of a file in the middle.
+    for number in [4, 0, 2] {
+        server.delete(&uploaded[number]).await.expect(200);
+    }
+    let trash = "organization_id=acme&purge_status=SYSTEM_PURGE&order=deleted";
+    let listed = all(trash).await;
+    let mut by_time = Vec::new();
+    for id in &listed {
+        by_time.push(server.record(id).await.deleted_at.unwrap());
+    }
+    assert_eq!(listed.len(), 3);
+    assert!(by_time.is_sorted_by(|one, other| one >= other), "{by_time:?}");
+
+    for bad in ["order=deleted", "order=oldest&name_prefix=a", "order=name"] {
+        let reply = server.get(&format!("/api/v1/files?{bad}")).send().await;
+        assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("order"), "{bad}");
+    }
+    let first = page(&server, "order=oldest&limit=1").await;
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let reply = server.get(&format!("/api/v1/files?order=newest&cursor={cursor}")).send().await;
+    assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("cursor"));
+}
+
+#[tokio::test]
+async fn a_part_of_a_name_finds_files_in_upper_and_lower_case() {
+    let server = TestServer::start().await;
+    for name in ["Invoice-7.pdf", "invoice-8.PDF", "Über.txt"] {
+        server.upload("x").name(name).ok().await;
+    }
+    assert_eq!(names(&server, "organization_id=acme&name_contains=VOICE-").await.len(), 2);
+    assert_eq!(names(&server, "organization_id=acme&name_contains=%C3%BCber").await, ["Über.txt"]);
+    assert_eq!(names(&server, "organization_id=acme&name_contains=").await.len(), 3, "any name");
+    let narrowed = "organization_id=acme&name_contains=.pdf&name_prefix=Inv";
+    assert_eq!(names(&server, narrowed).await, ["Invoice-7.pdf"]);
 }

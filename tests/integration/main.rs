@@ -49,6 +49,7 @@ mod events;
 mod webhooks;
 mod event_streams;
 mod me;
+mod console;
 mod monitoring;
 mod preconditions;
 mod races;

@@ -105,7 +105,12 @@ async fn a_browser_is_led_to_the_page_and_a_program_gets_one_line() {
         paths.extend(public_url.map(|_| prefix.to_owned()));
         for path in paths {
             let led = server.get(&path).header("accept", browser).send().await.expect(302);
-            assert_eq!(led.only("location"), format!("{prefix}/api/v1/docs"), "{path}");
+            let page = match (path.contains("/api/v1"), prefix) {
+                (true, _) => format!("{prefix}/api/v1/docs"),
+                (false, "") => "console/".to_owned(),
+                (false, _) => format!("{prefix}/console/"),
+            };
+            assert_eq!(led.only("location"), page, "{path}");
             assert_eq!(led.only("vary"), "Accept");
 
             let told = server.get(&path).header("accept", "*/*").send().await.expect(200);
@@ -116,6 +121,7 @@ async fn a_browser_is_led_to_the_page_and_a_program_gets_one_line() {
                     "service": "filestore", "api": format!("{base}/api/v1"),
                     "docs": format!("{base}/api/v1/docs"),
                     "openapi": format!("{base}/api/v1/openapi.json"),
+                    "console": format!("{base}/console/"),
                 })
             );
             assert_eq!(told.text().trim_end().lines().count(), 1);

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use filestore_core::api::{
-    Disposition, Fit, MAX_SHEET_FILES, Metadata, PurgeStatus, Status, SyncStatus, VARIANT_SIZES,
+    Disposition, Fit, ListOrder, MAX_SHEET_FILES, Metadata, PurgeStatus, Status, SyncStatus,
+    VARIANT_SIZES,
 };
 use filestore_core::config_file::{ByteCount, Seconds};
 
@@ -200,6 +201,9 @@ pub(crate) struct ListArgs {
     /// Only files with this name prefix. With --org, sorted by name
     #[arg(long, value_name = "TEXT")]
     pub(crate) name_prefix: Option<String>,
+    /// Only files with this text in their name, in upper or lower case
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) name_contains: Option<String>,
     /// Only files of this media type
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
@@ -212,6 +216,14 @@ pub(crate) struct ListArgs {
     /// Only files with this custom metadata. Can be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = member)]
     pub(crate) metadata: Vec<(String, String)>,
+    /// Order of the files [default: newest first, or by name with --name-prefix and --org]
+    #[arg(long, value_enum, value_name = "ORDER", conflicts_with = "name_prefix")]
+    pub(crate) order: Option<OrderArg>,
+    /// Only this file, deleted or not. Can be repeated, up to 100 times
+    #[arg(long = "id", value_name = "ID", conflicts_with_all = ["org", "sub", "status", "sync_status", "purge_status",
+        "name_prefix", "name_contains", "mime", "created_after", "created_before", "metadata", "limit", "cursor",
+        "order", "all"])]
+    pub(crate) ids: Vec<String>,
     /// Files per page, 1 to 1000 [default: 100]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
@@ -282,6 +294,27 @@ impl From<SyncStatusArg> for SyncStatus {
             SyncStatusArg::Syncing => Self::Syncing,
             SyncStatusArg::Synced => Self::Synced,
             SyncStatusArg::Failed => Self::Failed,
+        }
+    }
+}
+
+/// `list --order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderArg {
+    /// Newest first
+    Newest,
+    /// Oldest first
+    Oldest,
+    /// Latest deletion first, with --purge-status
+    Deleted,
+}
+
+impl From<OrderArg> for ListOrder {
+    fn from(arg: OrderArg) -> Self {
+        match arg {
+            OrderArg::Newest => Self::Newest,
+            OrderArg::Oldest => Self::Oldest,
+            OrderArg::Deleted => Self::Deleted,
         }
     }
 }

@@ -283,6 +283,13 @@ fn listings_ask_for_names_types_times_and_metadata(bench: &Bench) {
     assert_eq!(names(&["--name-prefix", "b"]), ["b-1", "b-2"]);
     assert_eq!(names(&["--metadata", "customer=7"]), ["a", "b-2"]);
     assert_eq!(names(&["--metadata", "customer=7", "--name-prefix", "b"]), ["b-2"]);
+    assert_eq!(names(&["--name-contains", "B-", "--order", "oldest"]), ["b-2", "b-1"]);
+    bench.fails(2, &["list", "--order", "oldest", "--name-prefix", "b"]);
+    bench.fails(2, &["list", "--id", "x", "--limit", "1"]);
+    bench.fails(1, &["list", "--id", "x"]);
+    let page = bench.json(&["list", "--org", "42", "--limit", "1"]);
+    let id = page["items"][0]["file_id"].as_str().unwrap();
+    assert_eq!(bench.json(&["list", "--id", id])["items"], page["items"]);
     assert_eq!(names(&["--type", "text/plain", "--created-after", "2020-01-01"]).len(), 3);
     assert_eq!(names(&["--created-before", "2020-01-01"]), [""; 0]);
     bench.fails(1, &["list", "--created-before", "yesterday"]);

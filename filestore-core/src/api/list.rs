@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::file::FileRecord;
-use super::vocabulary::{PurgeStatus, Status, SyncStatus};
+use super::vocabulary::{ListOrder, PurgeStatus, Status, SyncStatus};
 
-/// The query for GET `/files`. The newest records come first. A field that is `None` does not
+/// The query for GET `/files`. The newest records come first, unless you set `order`. A field that is `None` does not
 /// filter.
 ///
 /// ```
@@ -44,6 +44,13 @@ pub struct ListQuery {
     pub created_after: Option<String>,
     /// Only files uploaded before this time.
     pub created_before: Option<String>,
+    /// Only files with a name that contains this text, in upper or lower case.
+    pub name_contains: Option<String>,
+    /// Order of the records (default `newest`).
+    pub order: Option<ListOrder>,
+    /// 1 to 100 file ids, separated by commas: only these files, deleted or not, in this order. Goes
+    /// with no other field. [`ids`](Self::ids) joins ids.
+    pub ids: Option<String>,
     /// Only files with these members of custom metadata. Each member becomes a parameter
     /// `metadata.<key>`. Values are text: write `7` and `true` for a JSON number and boolean.
     #[serde(flatten, with = "members")]
@@ -104,6 +111,48 @@ impl ListQuery {
     pub fn name_prefix(mut self, text: impl Into<String>) -> Self {
         self.name_prefix = Some(text.into());
         self
+    }
+
+    /// Keeps only files with a name that contains `text`, in upper or lower case.
+    #[must_use]
+    pub fn name_contains(mut self, text: impl Into<String>) -> Self {
+        self.name_contains = Some(text.into());
+        self
+    }
+
+    /// Sets the order of the records. `deleted` needs a purge status.
+    #[must_use]
+    pub fn order(mut self, order: impl Into<ListOrder>) -> Self {
+        self.order = Some(order.into());
+        self
+    }
+
+    /// Asks for these 1 to 100 files, deleted or not. The reply leaves out unknown files and files of
+    /// other organizations.
+    ///
+    /// ```
+    /// use filestore_core::api::ListQuery;
+    ///
+    /// let query = ListQuery::new().ids(["01JD8QZ4T6X3M2V9B7K5N1R0CE", "01JD8QZ4T6X3M2V9B7K5N1R0CF"]);
+    /// assert!(query.asks_for_ids_alone());
+    /// assert!(!query.limit(5).asks_for_ids_alone());
+    /// ```
+    #[must_use]
+    pub fn ids(mut self, ids: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let mut joined = String::new();
+        for id in ids {
+            if !joined.is_empty() {
+                joined.push(',');
+            }
+            joined.push_str(id.as_ref());
+        }
+        self.ids = Some(joined);
+        self
+    }
+
+    /// Returns true if `ids` is set and no other field.
+    pub fn asks_for_ids_alone(&self) -> bool {
+        self.ids.is_some() && Self { ids: None, ..self.clone() } == Self::default()
     }
 
     /// Keeps only files with this media type. Parameters are ignored.
@@ -176,7 +225,7 @@ mod members {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ListReply {
-    /// This page's records, newest first.
+    /// This page's records, in the order of the query.
     pub items: Vec<FileRecord>,
     /// Cursor for the next page: pass this value as `cursor`. Null on the last page.
     pub next_cursor: Option<String>,

@@ -70,7 +70,7 @@ pub use usage::{
 };
 pub use vocabulary::{
     AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder, EventType,
-    Fit, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+    Fit, ListOrder, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
 };
 pub use webhook::{
     CreateWebhook, DeletedWebhookReply, EditWebhook, EnableWebhook, NewWebhookReply,
@@ -86,6 +86,9 @@ pub const MAX_DELETED_AT_ONCE: usize = 1000;
 
 /// Maximum files in one POST `/files/restore`.
 pub const MAX_RESTORED_AT_ONCE: usize = MAX_DELETED_AT_ONCE;
+
+/// Maximum ids in one GET `/files?ids=`.
+pub const MAX_LISTED_IDS: usize = 100;
 
 /// Maximum files on a contact sheet.
 pub const MAX_SHEET_FILES: usize = 100;

@@ -5,16 +5,17 @@
 //! Filters without an index are tested on each record. A page reads at most [`LOOKED_AT`] additional records,
 //! so no filter is slow in a large table.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use crate::domain::access::scope::Scope;
-use crate::domain::file::listing::{ListFilter, ListPosition};
+use crate::domain::file::listing::{ListFilter, ListOrder, ListPosition};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::status::{Status, SyncStatus};
 use crate::domain::file::usage::{Standing, Stored, SubSystemUsage};
-use crate::domain::id::{FileId, OrganizationId, SubSystem};
+use crate::domain::id::{OrganizationId, SubSystem};
+use crate::domain::time::clock::Timestamp;
 
 use super::ListedFiles;
 
@@ -37,11 +38,16 @@ pub(super) enum Index {
     Names,
     /// A single name.
     Name,
+    /// `files_by_deletion` or `…_of_all`.
+    Deleted,
 }
 
 impl Index {
     /// Chooses the index of a listing that is not by name.
     pub(super) fn of(filter: &ListFilter, in_one_organization: bool) -> Self {
+        if filter.order == ListOrder::Deleted {
+            return Self::Deleted;
+        }
         match (in_one_organization, filter.metadata.is_empty(), &filter.mime_type) {
             (true, false, _) => Self::Term,
             _ if indexed_sync(filter).is_some() => Self::Sync,
@@ -63,8 +69,12 @@ pub(super) fn indexed_sync(filter: &ListFilter) -> Option<SyncStatus> {
     })
 }
 
-/// Returns the statuses to look at. Only READY files have another sync status than NONE.
+/// Returns the statuses to look at. Only READY files have another sync status than NONE. The index by deletion has
+/// all statuses in one range, for which the first one stands.
 pub(super) fn statuses(filter: &ListFilter) -> &[Status] {
+    if filter.order == ListOrder::Deleted {
+        return &Status::ALL[..1];
+    }
     let asked = filter.status.as_ref().map_or(Status::ALL, std::slice::from_ref);
     match filter.sync_status {
         None | Some(SyncStatus::None) => asked,
@@ -96,37 +106,73 @@ pub(super) fn scoped_after(
     distinct.into_iter().cloned().collect()
 }
 
-/// Tells if a listing is by name: where the organizations are known, an index has the names.
-pub(super) fn is_by_name(filter: &ListFilter, organization: Option<&OrganizationId>) -> bool {
-    filter.name_prefix.is_some() && organization.is_some()
+/// The key by which a listing sorts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sorting {
+    /// Name, then newest first.
+    Name,
+    /// Newest first.
+    Newest,
+    /// Oldest first.
+    Oldest,
+    /// Latest deletion first, then newest first.
+    Deleted,
+}
+
+impl Sorting {
+    /// Returns the order of a listing. Where the organizations are known, an index has the names.
+    pub(super) fn of(filter: &ListFilter, organization: Option<&OrganizationId>) -> Self {
+        match filter.order {
+            ListOrder::Oldest => Self::Oldest,
+            ListOrder::Deleted => Self::Deleted,
+            ListOrder::Newest if filter.name_prefix.is_some() && organization.is_some() => {
+                Self::Name
+            }
+            ListOrder::Newest => Self::Newest,
+        }
+    }
+}
+
+/// Returns the least text behind an id: it sorts before every other id that comes later.
+pub(super) fn behind(id: &str) -> String {
+    format!("{id}0")
 }
 
 /// The next record of a range.
 pub(super) struct Head {
     pub(super) record: FileRecord,
-    pub(super) by_name: bool,
+    pub(super) sorting: Sorting,
     pub(super) range: usize,
 }
 
 impl Head {
     fn position(&self) -> ListPosition {
+        let is = |sorting| self.sorting == sorting;
         ListPosition {
-            name: self.by_name.then(|| self.record.original_name.clone()),
+            name: is(Sorting::Name).then(|| self.record.original_name.clone()),
             file_id: self.record.file_id,
+            marked_at: self.marked_at().filter(|_| is(Sorting::Deleted)),
         }
     }
 
-    /// Returns the sort key. The record with the greatest key is listed first. Names compare byte by byte,
-    /// like in their index.
-    fn key(&self) -> (Reverse<Option<&str>>, FileId) {
-        let name = self.by_name.then_some(self.record.original_name.as_str());
-        (Reverse(name), self.record.file_id)
+    fn marked_at(&self) -> Option<Timestamp> {
+        self.record.deletion.map(|deletion| deletion.marked_at)
     }
 }
 
+/// The greatest head is listed first. Names compare byte by byte, like in their index.
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
+        let newest = self.record.file_id.cmp(&other.record.file_id);
+        match self.sorting {
+            Sorting::Newest => newest,
+            Sorting::Oldest => newest.reverse(),
+            Sorting::Name => {
+                let (own, others) = (&self.record.original_name, &other.record.original_name);
+                others.cmp(own).then(newest)
+            }
+            Sorting::Deleted => self.marked_at().cmp(&other.marked_at()).then(newest),
+        }
     }
 }
 

@@ -52,6 +52,7 @@ tables! {
         insecure_no_auth: bool,
         first_key_hash_file: PathBuf,
         check_providers: bool,
+        console: bool,
         http: HttpTable,
         tls: TlsTable,
         metrics_listen: ListenAddress,
@@ -164,6 +165,7 @@ impl File {
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
         config.first_key_hash_file = self.first_key_hash_file;
         put(&mut config.check_providers, self.check_providers);
+        put(&mut config.console, self.console);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
         config.tls = self.tls.map(TlsTable::into_files).transpose()?;
         self.cors.unwrap_or_default().apply(&mut config.cors)?;

@@ -83,6 +83,8 @@ pub struct Config {
     pub rate_limits: RateLimits,
     /// The maximum number of streams of events, and of pages that wait. Each also uses a connection.
     pub max_event_streams: usize,
+    /// If true, the web console is at `/console/`. Ignored by a build without the feature `console`.
+    pub console: bool,
     /// The certificate and key for TLS. With `None`, the server speaks plain HTTP, to a proxy or on loopback.
     pub tls: Option<TlsFiles>,
 }
@@ -108,6 +110,7 @@ impl Default for Config {
             cors: Cors::default(),
             rate_limits: RateLimits::default(),
             max_event_streams: 1000,
+            console: true,
             tls: None,
         }
     }

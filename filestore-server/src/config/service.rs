@@ -54,6 +54,9 @@ pub struct ServiceOptions {
     pub rate_limits: RateLimits,
     /// The maximum number of streams of events, and of pages that wait (default 1000).
     pub max_event_streams: usize,
+    /// If true (the default), the web console is at `/console/`, and `/` leads browsers to it. Ignored by a build
+    /// without the feature `console`.
+    pub console: bool,
 }
 
 impl Default for ServiceOptions {
@@ -77,6 +80,7 @@ impl From<&Config> for ServiceOptions {
             cors: config.cors.clone(),
             rate_limits: config.rate_limits,
             max_event_streams: config.max_event_streams,
+            console: config.console,
         }
     }
 }

@@ -56,6 +56,7 @@ impl From<&Config> for File {
             insecure_no_auth: Some(config.insecure_no_auth),
             first_key_hash_file: config.first_key_hash_file.clone(),
             check_providers: Some(config.check_providers),
+            console: Some(config.console),
             http: Some(HttpTable::from(config)),
             tls: tls
                 .map(|tls| TlsTable { cert: Some(tls.cert.clone()), key: Some(tls.key.clone()) }),

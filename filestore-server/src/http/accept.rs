@@ -1,7 +1,7 @@
-//! Chooses between two representations (RFC 9110 section 12.5.1).
+//! Chooses between representations, by media type (RFC 9110 section 12.5.1) or by coding (section 12.5.3).
 
 use http::HeaderMap;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
 
 /// Returns the media type that the request prefers. If the request has no preference, or accepts neither,
 /// returns the first type. The client then sees from the type that it cannot show the reply.
@@ -35,6 +35,58 @@ fn weight(headers: &HeaderMap, media_type: &str) -> (u16, u8) {
     }
 }
 
+/// A coding of the content (RFC 9110 section 8.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// The bytes as they are.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 7932.
+    Brotli,
+}
+
+impl Coding {
+    /// Returns the name in headers.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Gzip => "gzip",
+            Self::Brotli => "br",
+        }
+    }
+}
+
+/// Returns the coding of `offered` that the request prefers, and the first of equals. Returns `Identity` if the
+/// request accepts no other.
+pub(crate) fn coding(headers: &HeaderMap, offered: &[Coding]) -> Coding {
+    let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let ranges: Vec<_> =
+        accepted.flat_map(|value| value.split(',')).filter_map(coding_weight).collect();
+    let named = |name: &str| {
+        let found = ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name));
+        found.map(|(_, weight)| *weight)
+    };
+
+    let mut best = (Coding::Identity, named("identity").unwrap_or(0));
+    for &coding in offered.iter().filter(|coding| **coding != Coding::Identity) {
+        let weight = named(coding.name()).or_else(|| named("*")).unwrap_or(0);
+        let is_better = weight > best.1 || (weight == best.1 && best.0 == Coding::Identity);
+        if weight > 0 && is_better {
+            best = (coding, weight);
+        }
+    }
+    best.0
+}
+
+/// Splits an element of `Accept-Encoding` into the name and the weight.
+fn coding_weight(element: &str) -> Option<(&str, u16)> {
+    let mut parts = element.split(';').map(str::trim);
+    let name = parts.next().filter(|name| !name.is_empty())?;
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+    Some((name, quality.map_or(1000, thousandths)))
+}
+
 /// Parses a weight, for example `0.8`. An invalid weight counts as 0.
 fn thousandths(text: &str) -> u16 {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
@@ -51,6 +103,35 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn the_heavier_coding_is_preferred_and_identity_is_the_last_resort() {
+        use Coding::{Brotli, Gzip, Identity};
+
+        for (accepted, expected) in [
+            (None, Identity),
+            (Some(""), Identity),
+            (Some("*"), Brotli),
+            (Some("gzip, deflate, br"), Brotli),
+            (Some("gzip, br;q=0.9"), Gzip),
+            (Some("GZIP"), Gzip),
+            (Some("br;q=0, *"), Gzip),
+            (Some("gzip;q=0"), Identity),
+            (Some("gzip;q=0.5, identity"), Identity),
+            (Some("identity;q=0.5, gzip;q=0.5"), Gzip),
+            (Some("identity;q=0, *;q=0"), Identity),
+            (Some("br;q=nonsense, gzip;q=0.001"), Gzip),
+            (Some(";;,,=/"), Identity),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accepted) = accepted {
+                headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            }
+            assert_eq!(coding(&headers, &[Brotli, Gzip, Identity]), expected, "{accepted:?}");
+        }
+        let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("br"))]);
+        assert_eq!(coding(&headers, &[Gzip]), Identity);
+    }
 
     #[test]
     fn the_heavier_type_is_preferred_and_the_first_of_equals() {

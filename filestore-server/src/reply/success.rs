@@ -163,6 +163,14 @@ pub(crate) fn see_other(location: HeaderValue) -> Response {
     response
 }
 
+/// Replies 308 to `location`.
+pub(crate) fn moved(location: HeaderValue) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
 /// Replies 302 to `location`.
 pub(crate) fn found(location: HeaderValue) -> Response {
     let mut response = Response::default();

@@ -36,6 +36,7 @@ mod health;
 mod description;
 mod me;
 mod root;
+mod console;
 mod admin;
 pub(crate) mod metrics;
 pub(crate) mod audit_line;
@@ -54,7 +55,7 @@ use crate::request::call::Call;
 pub(crate) use crate::routes::filters::RouteFilter;
 use crate::routes::filters::{any_of, call};
 
-/// Creates the whole API, and `/metrics` outside it. The API answers every request with a [`Call`], and
+/// Creates the whole API, and `/metrics` and the console outside it. The API answers every request with a [`Call`], and
 /// rejects all others.
 ///
 /// Paths can have the base's prefix, because a proxy can remove or keep it.
@@ -62,15 +63,22 @@ pub(crate) fn routes(base: &Base) -> RouteFilter {
     let unknown = call().map(|call: Arc<Call>| Failure::UnknownPath.into_response(&call.id));
     let mut prefix = warp::any().boxed();
     if base.segments().next().is_none() {
-        return all().or(unknown).unify().boxed();
+        return any_of([all(), console::routes(), unknown.boxed()]);
     }
     for segment in base.segments() {
         prefix = prefix.and(warp::path(segment.to_owned())).boxed();
     }
-    all().or(prefix.and(all())).unify().or(unknown).unify().boxed()
+    any_of([
+        all(),
+        prefix.clone().and(all()).boxed(),
+        // The console last, like in the table of routes.
+        prefix.and(console::routes()).boxed(),
+        console::routes(),
+        unknown.boxed(),
+    ])
 }
 
-/// Combines the API and the routes outside it.
+/// Combines the API and the routes outside it, without the console.
 fn all() -> RouteFilter {
     any_of([api().boxed(), metrics::routes(), root::routes()])
 }

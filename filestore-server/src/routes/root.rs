@@ -1,4 +1,5 @@
-//! GET / and GET /api/v1: lead callers from the address of the server or of the API to the documents.
+//! GET / and GET /api/v1: lead callers from the address of the server to the console, and from that of the API to
+//! its page.
 
 use std::sync::Arc;
 
@@ -11,29 +12,52 @@ use warp::reply::Response;
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
+use crate::routes::console;
 use crate::routes::filters::{RouteFilter, any_of, get};
 
 /// Builds `/` and `/api/v1`.
 pub(crate) fn routes() -> RouteFilter {
-    let server = warp::path::end().and(get(root));
-    let api = warp::path!("api" / "v1").and(get(root));
+    let server = warp::path::end().and(get(server));
+    let api = warp::path!("api" / "v1").and(get(api));
 
     any_of([server.boxed(), api.boxed()])
 }
 
-/// Leads a browser to the page of the API, and tells programs where the API is.
-async fn root(call: Arc<Call>) -> Result<Response, Failure> {
-    let at = |path: &str| call.app.base.client_url(&format!("{PREFIX}{path}"));
-    let page = call.app.base.public(&format!("{PREFIX}/docs"));
+/// Leads a browser to the console, if there is one.
+async fn server(call: Arc<Call>) -> Result<Response, Failure> {
+    if !console::is_on(&call.app) {
+        return api(call).await;
+    }
+    // Without a known prefix, a relative path is right below any.
+    let has_prefix = call.app.base.segments().next().is_some();
+    let console = if has_prefix { call.app.base.public("/console/") } else { "console/".to_owned() };
+    led(&call, console)
+}
 
+/// Leads a browser to the page of the API.
+async fn api(call: Arc<Call>) -> Result<Response, Failure> {
+    let page = call.app.base.public(&format!("{PREFIX}/docs"));
+    led(&call, page)
+}
+
+/// Leads a browser to `page`, and tells programs where the API is.
+fn led(call: &Call, page: String) -> Result<Response, Failure> {
+    let base = &call.app.base;
+    let at = |path: &str| base.client_url(&format!("{PREFIX}{path}"));
     let mut response = match HeaderValue::try_from(page) {
         Ok(page) if wants_html(&call.headers) => reply::found(page),
-        _ => reply::ok(&json!({
-            "service": "filestore",
-            "api": at(""),
-            "docs": at("/docs"),
-            "openapi": at("/openapi.json"),
-        }))?,
+        _ => {
+            let mut told = json!({
+                "service": "filestore",
+                "api": at(""),
+                "docs": at("/docs"),
+                "openapi": at("/openapi.json"),
+            });
+            if console::is_on(&call.app) {
+                told["console"] = base.client_url("/console/").into();
+            }
+            reply::ok(&told)?
+        }
     };
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("Accept"));

@@ -52,6 +52,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("first_key_hash_file", old.first_key_hash_file != new.first_key_hash_file),
         ("audit_log", old.audit_log != new.audit_log),
         ("cors", old.cors != new.cors),
+        ("console", old.console != new.console),
         ("tls", old.tls.is_some() != new.tls.is_some()),
         ("http", old.http != new.http || old.body != new.body),
     ];

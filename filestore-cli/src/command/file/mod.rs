@@ -41,6 +41,11 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
     query.mime_type = args.mime;
     query.created_after = args.created_after;
     query.created_before = args.created_before;
+    query.name_contains = args.name_contains;
+    query.order = args.order.map(Into::into);
+    if !args.ids.is_empty() {
+        query = query.ids(&args.ids);
+    }
     query.metadata = args.metadata.into_iter().collect();
     query.limit = args.limit;
     query.cursor = args.cursor;

@@ -32,11 +32,19 @@ pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
     filter.mime_type.clone_from(&query.mime_type);
     filter.created_after = time("created_after", query.created_after.as_deref())?;
     filter.created_before = time("created_before", query.created_before.as_deref())?;
+    filter.name_contains.clone_from(&query.name_contains);
+    filter.order = query.order.map(Into::into).unwrap_or_default();
     filter.metadata = query.metadata.clone().into_iter().collect();
 
     request.limit = query.limit.map(|limit| limit as usize);
     request.cursor.clone_from(&query.cursor);
     Ok(request)
+}
+
+/// Reads the ids of a query for known files.
+pub(super) fn listed_ids(text: &str) -> Result<Vec<core::FileId>> {
+    let ids = text.split(',').filter(|id| !id.is_empty());
+    Ok(ids.map(|id| id.parse().map_err(|e: core::Error| e.with_field("ids"))).collect::<core::Result<_>>()?)
 }
 
 pub(super) fn page_request(query: &PageQuery) -> PageRequest {

@@ -156,6 +156,10 @@ impl Target for Direct {
     }
 
     async fn list(&self, query: &ListQuery) -> Result<ListReply> {
+        if let Some(ids) = query.ids.as_deref().filter(|_| query.asks_for_ids_alone()) {
+            let records = self.files().records(&convert::listed_ids(ids)?).await?;
+            return Ok(ListReply::new(self.shown(&records).await, None));
+        }
         let page = self.files().list(&convert::list_request(query)?).await?;
         Ok(ListReply::new(self.shown(&page.items).await, page.next_cursor))
     }

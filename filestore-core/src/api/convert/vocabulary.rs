@@ -6,6 +6,7 @@ use crate::api;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::event::EventKind;
 use crate::domain::file::disposition::Disposition;
+use crate::domain::file::listing::ListOrder;
 use crate::domain::file::status::{Location, PurgeStatus, Status, SyncStatus};
 use crate::domain::file::variant::Fit;
 use crate::domain::provider::health::BreakerState;
@@ -138,6 +139,16 @@ impl From<api::Fit> for Fit {
     }
 }
 
+impl From<api::ListOrder> for ListOrder {
+    fn from(order: api::ListOrder) -> Self {
+        match order {
+            api::ListOrder::Newest => Self::Newest,
+            api::ListOrder::Oldest => Self::Oldest,
+            api::ListOrder::Deleted => Self::Deleted,
+        }
+    }
+}
+
 impl From<api::Disposition> for Disposition {
     fn from(disposition: api::Disposition) -> Self {
         match disposition {
@@ -207,5 +218,9 @@ mod tests {
         for &fit in api::Fit::ALL {
             assert_eq!(fit.as_str().parse::<Fit>().unwrap(), Fit::from(fit));
         }
+        for &order in api::ListOrder::ALL {
+            assert_eq!(order.as_str().parse::<ListOrder>().unwrap(), ListOrder::from(order));
+        }
+        assert_eq!(api::ListOrder::ALL.len(), ListOrder::ALL.len());
     }
 }

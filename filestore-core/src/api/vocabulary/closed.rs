@@ -6,6 +6,18 @@ use std::fmt;
 use super::closed_word;
 
 closed_word! {
+    /// The order of a listing.
+    ListOrder "order" {
+        /// The newest file comes first.
+        Newest = "newest",
+        /// The oldest file comes first.
+        Oldest = "oldest",
+        /// The latest deletion comes first. Lists deleted files only.
+        Deleted = "deleted",
+    }
+}
+
+closed_word! {
     /// Fit of a picture in the square of a variant.
     Fit "fit" {
         /// Fills the square. Both sides of the longer dimension are cut off evenly.

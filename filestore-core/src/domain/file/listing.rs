@@ -1,13 +1,57 @@
 //! Listings: filters and pages.
 
+use std::str::FromStr;
+
 use super::media::listed_as;
 use super::record::FileRecord;
 use super::status::{PurgeStatus, Status, SyncStatus};
+use crate::domain::error::{Error, Result};
 use crate::domain::id::{FileId, OrganizationId, SubSystem};
 use crate::domain::time::clock::Timestamp;
 
-/// A listing filter. The newest files come first (by file id, descending). With
-/// `name_prefix` and organizations, files are sorted by name, and newest first among equal names.
+/// The order of a listing.
+///
+/// For example, `"oldest".parse::<ListOrder>()` is `ListOrder::Oldest`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ListOrder {
+    /// By file id, descending. With `name_prefix` and organizations, by name, and newest first among
+    /// equal names.
+    #[default]
+    Newest,
+    /// By file id, ascending.
+    Oldest,
+    /// By the start of the grace period, latest deletion first. Lists deleted files only.
+    Deleted,
+}
+
+impl ListOrder {
+    /// Every order.
+    pub const ALL: &'static [Self] = &[Self::Newest, Self::Oldest, Self::Deleted];
+
+    /// Returns the word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Oldest => "oldest",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl FromStr for ListOrder {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.iter().find(|order| order.as_str() == text);
+        found.copied().ok_or_else(|| {
+            let words = Self::ALL.iter().map(|order| order.as_str());
+            Error::invalid("order", "order is newest, oldest or deleted").with_allowed(words)
+        })
+    }
+}
+
+/// A listing filter. [`order`](Self::order) decides which files come first.
 ///
 /// For example, `ListFilter::new().status(Status::Ready)` lists all READY files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +79,10 @@ pub struct ListFilter {
     /// Only files with all these members in their custom metadata. Values are text: write `7` and
     /// `true` for a JSON number and boolean.
     pub metadata: Vec<(String, String)>,
+    /// Only files with a name that contains this text. Upper and lower case are the same.
+    pub name_contains: Option<String>,
+    /// The order of the files.
+    pub order: ListOrder,
 }
 
 impl ListFilter {
@@ -114,6 +162,20 @@ impl ListFilter {
         self
     }
 
+    /// Keeps only files with a name that contains `text`, in upper or lower case.
+    #[must_use]
+    pub fn name_contains(mut self, text: impl Into<String>) -> Self {
+        self.name_contains = Some(text.into());
+        self
+    }
+
+    /// Sets the order of the files.
+    #[must_use]
+    pub fn order(mut self, order: ListOrder) -> Self {
+        self.order = order;
+        self
+    }
+
     /// Tests whether a listing with this filter shows `record`, for any caller.
     pub(crate) fn admits(&self, record: &FileRecord) -> bool {
         let state = record.state;
@@ -124,6 +186,7 @@ impl ListFilter {
             && self.purge_status == state.purge()
             && self.name_prefix.as_ref().is_none_or(|start| record.original_name.starts_with(start))
             && self.mime_type.as_ref().is_none_or(|mime| *mime == listed_as(&record.mime_type))
+            && self.name_contains.as_ref().is_none_or(|part| contains(&record.original_name, part))
             && self.created_after.is_none_or(|at| record.file_id.made_at() >= at)
             && self.created_before.is_none_or(|at| record.file_id.made_at() < at)
             && record.metadata.has_all(&self.metadata)
@@ -137,6 +200,13 @@ pub struct ListPosition {
     pub name: Option<String>,
     /// File id before the position.
     pub file_id: FileId,
+    /// Start of the grace period of the file before the position, in listings by deletion.
+    pub marked_at: Option<Timestamp>,
+}
+
+/// Tests whether `text` contains `part`, in upper or lower case.
+fn contains(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(&part.to_lowercase())
 }
 
 /// Returns the smallest text after all texts with this prefix, in the order of characters. `None`
@@ -158,6 +228,33 @@ pub(crate) fn end_of_prefix(prefix: &str) -> Option<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_name_contains_a_text_in_upper_or_lower_case() {
+        for (name, part) in [
+            ("Invoice-7.PDF", "voice"),
+            ("Invoice-7.PDF", ".pdf"),
+            ("GRÖSSE", "größe".to_uppercase().as_str()),
+            ("Überweisung", "ÜBER"),
+            ("ΑΣ", "ας"),
+        ] {
+            assert!(contains(name, part), "{name} {part}");
+        }
+        for (name, part) in [("invoice", "invoices"), ("a b", "ab"), ("", "a")] {
+            assert!(!contains(name, part), "{name} {part}");
+        }
+    }
+
+    #[test]
+    fn an_order_reads_back_from_its_word() {
+        for order in ListOrder::ALL {
+            assert_eq!(order.as_str().parse::<ListOrder>().unwrap(), *order);
+        }
+        for bad in ["", "Newest", "name"] {
+            let error = bad.parse::<ListOrder>().unwrap_err();
+            assert_eq!(error.details().allowed, ["newest", "oldest", "deleted"], "{bad}");
+        }
+    }
 
     #[test]
     fn a_prefix_ends_before_the_next_text() {

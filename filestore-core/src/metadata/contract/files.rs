@@ -53,6 +53,28 @@ pub(crate) async fn a_foreign_file_looks_like_an_unknown_one(metadata: &dyn Meta
     assert_eq!(metadata.file(record.file_id, &nobody).await.unwrap(), None);
 }
 
+pub(crate) async fn several_files_are_read_together(metadata: &dyn Metadata) {
+    let one = put(metadata, ready("acme")).await;
+    let deleted = put_deleted(metadata, ready("acme"), at(1)).await;
+    let foreign = put(metadata, ready("other")).await;
+    let unknown = FileId::generate(at(0));
+    let ids = [foreign.file_id, deleted.file_id, unknown, one.file_id];
+
+    let of = |ids: &[&str]| Scope::Organizations(ids.iter().map(|id| organization(id)).collect());
+    for (scope, expected) in [
+        (Scope::All, vec![&one, &deleted, &foreign]),
+        (of(&["acme", "nobody"]), vec![&one, &deleted]),
+        (of(&[]), vec![]),
+    ] {
+        let mut found = metadata.files(&ids, &scope).await.unwrap();
+        found.sort_by_key(|record| record.file_id);
+        let mut expected: Vec<_> = expected.into_iter().cloned().map(Arc::new).collect();
+        expected.sort_by_key(|record| record.file_id);
+        assert_eq!(found, expected, "{scope:?}");
+    }
+    assert!(metadata.files(&[], &Scope::All).await.unwrap().is_empty());
+}
+
 pub(crate) async fn a_batch_with_a_bad_row_leaves_nothing(metadata: &dyn Metadata) {
     let present = put(metadata, ready("acme")).await;
     let (first, second) = (ready("acme"), FileRecord { file_id: present.file_id, ..ready("acme") });

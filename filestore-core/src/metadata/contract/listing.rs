@@ -1,7 +1,7 @@
 //! Listings, compared with a model that filters a vector.
 
 use super::*;
-use crate::domain::file::listing::{ListFilter, ListPosition};
+use crate::domain::file::listing::{ListFilter, ListOrder, ListPosition};
 use crate::domain::file::status::{PurgeStatus, Status, SyncStatus};
 use crate::domain::id::SubSystem;
 
@@ -294,7 +294,7 @@ pub(crate) async fn paging_goes_on_past_ties_and_deletions(metadata: &dyn Metada
     let page = metadata.list_files(&filter, &Scope::All, None, 3).await.unwrap();
 
     assert_eq!(page.records.iter().map(|record| record.file_id).collect::<Vec<_>>(), ids[..3]);
-    assert_eq!(page.next, Some(ListPosition { name: None, file_id: ids[2] }));
+    assert_eq!(page.next, Some(ListPosition { name: None, file_id: ids[2], marked_at: None }));
 
     // The cursor's own file and the one after it go away between two pages; a newer one comes.
     for id in [ids[2], ids[3]] {
@@ -375,6 +375,73 @@ pub(crate) async fn files_of_a_sync_status_are_listed_whatever_the_others_are(
                     }
                 }
             }
+        }
+    }
+}
+
+/// Sorts as a listing in this order does.
+fn sort(all: &mut [FileRecord], order: ListOrder) {
+    all.sort_by(|one, other| {
+        let newest = other.file_id.cmp(&one.file_id);
+        let marked_at = |record: &FileRecord| record.deletion.map(|deletion| deletion.marked_at);
+        match order {
+            ListOrder::Newest => newest,
+            ListOrder::Oldest => newest.reverse(),
+            ListOrder::Deleted => marked_at(other).cmp(&marked_at(one)).then(newest),
+        }
+    });
+}
+
+pub(crate) async fn every_order_shows_all_files_in_pages(metadata: &dyn Metadata) {
+    let mut all = fill_for_wishes(metadata).await;
+    // Later deletions of older files, and several at one instant.
+    for number in 0..6 {
+        let file = file("1", "a", Status::Ready, at(3));
+        all.push(put_deleted(metadata, file, at(20 - number / 2)).await);
+    }
+    let known = Scope::Organizations(vec![organization("1"), organization("2")]);
+    for order in [ListOrder::Newest, ListOrder::Oldest, ListOrder::Deleted] {
+        sort(&mut all, order);
+        for wish in wishes().into_iter().filter(|wish| wish.name_prefix.is_none()) {
+            for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
+                if order == ListOrder::Deleted && purge_status.is_none() {
+                    continue;
+                }
+                for (organization_id, scope) in
+                    [(None, &Scope::All), (Some(organization("1")), &Scope::All), (None, &known)]
+                {
+                    let filter =
+                        ListFilter { organization_id, purge_status, order, ..wish.clone() };
+                    let expected: Vec<_> = all
+                        .iter()
+                        .filter(|record| shows(&filter, scope, record) && grants(&filter, record))
+                        .map(|record| record.file_id)
+                        .collect();
+                    for limit in [2, 1000] {
+                        let shown = pages(metadata, &filter, scope, limit).await;
+                        let shown: Vec<_> = shown.iter().map(|record| record.file_id).collect();
+                        assert_eq!(shown, expected, "{filter:?} {scope:?} by {limit}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(crate) async fn a_part_of_a_name_is_found_in_upper_and_lower_case(metadata: &dyn Metadata) {
+    for name in ["Invoice-7.pdf", "INVOICE.PDF", "Überweisung", "b"] {
+        put(metadata, FileRecord { original_name: name.into(), ..ready("1") }).await;
+    }
+    put(metadata, FileRecord { original_name: "invoice".into(), ..ready("2") }).await;
+    for (part, found) in [("voice", 2), ("-7.PDF", 1), ("über", 1), ("B", 2), ("x", 0)] {
+        let filter = ListFilter {
+            organization_id: Some(organization("1")),
+            name_contains: Some(part.into()),
+            ..ListFilter::default()
+        };
+        for limit in [1, 9] {
+            let shown = pages(metadata, &filter, &Scope::All, limit).await;
+            assert_eq!(shown.len(), found, "{part}");
         }
     }
 }

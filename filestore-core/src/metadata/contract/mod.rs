@@ -59,6 +59,7 @@ macro_rules! contract_tests {
                 an_inserted_file_reads_back_whole,
                 an_unknown_file_is_none,
                 a_foreign_file_looks_like_an_unknown_one,
+                several_files_are_read_together,
                 a_batch_with_a_bad_row_leaves_nothing,
                 a_batch_over_the_quota_leaves_nothing,
                 the_quota_lets_the_last_byte_in,
@@ -89,6 +90,8 @@ macro_rules! contract_tests {
                 paging_goes_on_past_ties_and_deletions,
                 a_filter_outside_the_scope_shows_nothing,
                 files_of_a_sync_status_are_listed_whatever_the_others_are,
+                every_order_shows_all_files_in_pages,
+                a_part_of_a_name_is_found_in_upper_and_lower_case,
             }
             organizations {
                 organizations_with_files_or_a_binding_are_listed,

@@ -1,6 +1,6 @@
 //! The listings whose query plans each engine checks.
 
-use crate::domain::file::listing::ListFilter;
+use crate::domain::file::listing::{ListFilter, ListOrder};
 use crate::domain::file::status::{PurgeStatus, SyncStatus};
 use crate::metadata::paging::Index;
 
@@ -22,6 +22,16 @@ pub(in crate::metadata) fn listings() -> Vec<(ListFilter, Index, bool)> {
             }
             for index in [Index::Plain, Index::Type, Index::Term, Index::Names, Index::Name] {
                 listings.push((filter.clone(), index, true));
+            }
+            let oldest = ListFilter { order: ListOrder::Oldest, ..filter.clone() };
+            listings.push((oldest.clone(), Index::Plain, false));
+            for index in [Index::Plain, Index::Type, Index::Term] {
+                listings.push((oldest.clone(), index, true));
+            }
+            if purge_status.is_some() {
+                let deleted = ListFilter { order: ListOrder::Deleted, ..filter };
+                listings.push((deleted.clone(), Index::Deleted, false));
+                listings.push((deleted, Index::Deleted, true));
             }
         }
     }

@@ -27,6 +27,10 @@ pub trait Files: Send + Sync + 'static {
         None
     }
 
+    /// Returns the files of `ids` that exist within `scope`, in any order, like [`Self::file`]. Ids must be distinct
+    /// and few.
+    async fn files(&self, ids: &[FileId], scope: &Scope) -> Result<Vec<Arc<FileRecord>>>;
+
     /// Returns the LOCAL blob key in a record for each of `ids`, for recovery and for completing a rename.
     /// Omits ids without a record.
     async fn live_local_keys(&self, ids: &[BlobId]) -> Result<Vec<BlobKey>>;

@@ -53,6 +53,7 @@ use crate::service::FileStore;
 /// | learn where a file is, why, and what comes next | [`explain`](Self::explain) |
 /// | get the content of a small file | [`read`](Self::read) |
 /// | stream the content of a large file, or a part | [`open`](Self::open) |
+/// | look up several files, deleted or not | [`records`](Self::records) |
 /// | list files, page by page | [`list`](Self::list) |
 /// | count the files and bytes of an organization | [`usage`](Self::usage) |
 /// | get a thumbnail of a picture | [`variant`](Self::variant) |

@@ -2,7 +2,7 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, Explanation,
-    FileRecord, ListReply, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
+    FileRecord, ListOrder, ListReply, MAX_LISTED_IDS, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
     RestoreFilesRequest, RestoreReply, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
     SignedUrlReply, Status, SubSystemsReply, SyncStatus, UsageReply, VARIANT_SIZES,
 };
@@ -101,6 +101,8 @@ fn list() -> Operation {
     let syncs = words(SyncStatus::KNOWN.iter().map(SyncStatus::as_str));
     let marks = words(PurgeStatus::KNOWN.iter().map(PurgeStatus::as_str));
 
+    let orders = words(ListOrder::ALL.iter().map(|order| order.as_str()));
+
     Operation::get("/files", "listFiles", READ)
         .says(
             "List records, newest first",
@@ -122,6 +124,17 @@ fn list() -> Operation {
             ),
             query("created_after", "Only files uploaded at this time or later (RFC 3339).", time()),
             query("created_before", "Only files uploaded before this time (RFC 3339).", time()),
+            query(
+                "name_contains",
+                "Only files with a name that contains this text, in upper or lower case.",
+                json!({ "type": "string", "maxLength": 255 }),
+            ),
+            query(
+                "order",
+                "`newest` first, `oldest` first, or with `purge_status` the latest deletion first (`deleted`).",
+                orders,
+            ),
+            listed_ids(),
             json!({
                 "name": "metadata",
                 "in": "query",
@@ -140,6 +153,22 @@ fn list() -> Operation {
             cursor(),
         ])
         .replies(200, "One page.", reply::<ListReply>)
+}
+
+/// Describes the ids of known files.
+fn listed_ids() -> Value {
+    let ids = json!({
+        "type": "array", "minItems": 1, "maxItems": MAX_LISTED_IDS,
+        "items": { "type": "string", "pattern": FILE_ID },
+    });
+    let mut parameter = query(
+        "ids",
+        "Only these files, deleted or not, in this order, separated by commas. Goes with no other parameter. The \
+         reply leaves out unknown files and files of other organizations.",
+        ids,
+    );
+    parameter["explode"] = json!(false);
+    parameter
 }
 
 /// Describes the length of a page.

@@ -19,7 +19,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use filestore_core::api::ListReply;
-use filestore_core::{Error, ListRequest, Result, Timestamp};
+use filestore_core::{Error, FileId, ListRequest, Result, Timestamp};
 use warp::Filter;
 use warp::reply::Response;
 
@@ -30,7 +30,7 @@ use crate::request::call::Call;
 use crate::routes::filters::{RouteFilter, any_of, get, get_at, post_at};
 
 /// The parameters of a listing; the last one is followed by a key.
-const FILTERS: [&str; 12] = [
+const FILTERS: [&str; 15] = [
     "organization_id",
     "sub_system",
     "status",
@@ -42,8 +42,14 @@ const FILTERS: [&str; 12] = [
     "mime_type",
     "created_after",
     "created_before",
+    "name_contains",
+    "order",
+    IDS,
     METADATA,
 ];
+
+/// The parameter for the records of known files, which goes with no other one.
+const IDS: &str = "ids";
 
 /// The prefix of parameters for custom metadata members.
 const METADATA: &str = "metadata.";
@@ -59,13 +65,34 @@ pub(crate) fn routes() -> RouteFilter {
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
-    let request = list_request(&call.query(&FILTERS)?)?;
+    let query = call.query(&FILTERS)?;
+    if query.get(IDS).is_some() {
+        return known(&call, &query).await;
+    }
+    let request = list_request(&query)?;
     if let Some(organization) = &request.filter.organization_id {
         call.caller.scope.check(organization)?;
     }
     let page = call.store().scoped(&call.caller.scope).list(&request).await?;
     let items = record::converted(&call, &page.items).await;
     reply::ok(&ListReply::new(items, page.next_cursor))
+}
+
+/// Replies with the records of the files in `ids`.
+async fn known(call: &Call, query: &Query) -> Result<Response, Failure> {
+    let files = call.store().scoped(&call.caller.scope);
+    let records = files.records(&known_ids(query)?).await?;
+    reply::ok(&ListReply::new(record::converted(call, &records).await, None))
+}
+
+fn known_ids(query: &Query) -> Result<Vec<FileId>> {
+    let is_filter = |name: &str| name != IDS && FILTERS.contains(&name);
+    if query.pairs().any(|(name, _)| is_filter(name) || name.starts_with(METADATA)) {
+        return Err(Error::invalid(IDS, "ids goes without any other parameter"));
+    }
+    let text = query.get(IDS).unwrap_or_default();
+    let ids = text.split(',').filter(|id| !id.is_empty());
+    ids.map(|id| id.parse().map_err(|e: Error| e.with_field(IDS))).collect()
 }
 
 fn list_request(query: &Query) -> Result<ListRequest> {
@@ -81,6 +108,8 @@ fn list_request(query: &Query) -> Result<ListRequest> {
     filter.mime_type = query.get("mime_type").map(str::to_owned);
     filter.created_after = time(query, "created_after")?;
     filter.created_before = time(query, "created_before")?;
+    filter.name_contains = query.get("name_contains").map(str::to_owned);
+    filter.order = query.get("order").map(str::parse).transpose()?.unwrap_or_default();
     let members =
         query.pairs().filter_map(|(name, value)| Some((name.strip_prefix(METADATA)?, value)));
     filter.metadata = members.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -140,6 +169,20 @@ mod tests {
     }
 
     #[test]
+    fn ids_go_without_other_parameters() {
+        let (one, two) = ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW");
+        let read = |raw: &str| known_ids(&Query::parse(raw, &FILTERS).unwrap());
+        let ids = read(&format!("ids={one},{two}&page=2")).unwrap();
+        assert_eq!(ids.iter().map(FileId::to_string).collect::<Vec<_>>(), [one, two]);
+        assert!(read("ids=").unwrap().is_empty());
+
+        for bad in ["ids=x", "ids=1,2", "limit=1&ids=", "order=newest&ids=", "metadata.k=1&ids="] {
+            let error = read(bad).unwrap_err();
+            assert_eq!(error.details().field.as_deref(), Some("ids"), "{bad}");
+        }
+    }
+
+    #[test]
     fn bad_values_of_known_parameters_are_named() {
         for (raw, field) in [
             ("limit=%2B5", "limit"),
@@ -154,6 +197,7 @@ mod tests {
             ("created_after=yesterday", "created_after"),
             ("created_before=2026-02-30", "created_before"),
             ("metadata.k=1&metadata.k=2", "metadata.k"),
+            ("order=name", "order"),
         ] {
             assert_eq!(read(raw).unwrap_err().details().field.as_deref(), Some(field), "{raw}");
         }

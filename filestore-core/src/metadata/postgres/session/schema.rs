@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { statements: include_str!("migrations/9.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/10.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/11.sql"), readable_from: 2 },
+    Migration { statements: include_str!("migrations/12.sql"), readable_from: 2 },
 ];
 
 /// The version of the schema that this program works with.

@@ -26,6 +26,16 @@ pub(in crate::metadata::postgres) const BY_ID: &str =
 pub(in crate::metadata::postgres) const WITHIN: &str =
     concat!("SELECT ", columns!(), " FROM files WHERE file_id = $1 AND organization_id = ANY ($2)");
 
+pub(in crate::metadata::postgres) const SEVERAL: &str =
+    concat!("SELECT ", columns!(), " FROM files WHERE file_id = ANY ($1)");
+
+/// Like [`WITHIN`] for several files.
+pub(in crate::metadata::postgres) const SEVERAL_WITHIN: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM files WHERE file_id = ANY ($1) AND organization_id = ANY ($2)"
+);
+
 pub(in crate::metadata::postgres) const LOCAL_KEYS: &str =
     "SELECT blob_key, blob_id FROM files WHERE blob_id = ANY ($1) AND storage_location = 'LOCAL'";
 
@@ -61,6 +71,28 @@ impl Files for PostgresMetadata {
             .await?;
         self.engine.damaged.forget(|| format!("file {file_id}"));
         Ok(record.map(Arc::new))
+    }
+
+    async fn files(&self, ids: &[FileId], scope: &Scope) -> Result<Vec<Arc<FileRecord>>> {
+        let ids: Vec<String> = ids.iter().copied().map(id).collect();
+        self.engine
+            .read("reading records", &(ids, scope), |sql, (ids, scope)| {
+                Box::pin(async move {
+                    let rows = match scope {
+                        Scope::All => sql.rows(SEVERAL, &[ids]).await?,
+                        Scope::Organizations(list) => {
+                            let list: Vec<&str> = list.iter().map(OrganizationId::as_str).collect();
+                            sql.rows(SEVERAL_WITHIN, &[ids, &list]).await?
+                        }
+                    };
+                    let mut found = Vec::with_capacity(rows.len());
+                    for row in &rows {
+                        found.extend(sql.pass_over(row::record(row))?.map(Arc::new));
+                    }
+                    Ok(found)
+                })
+            })
+            .await
     }
 
     async fn live_local_keys(&self, ids: &[BlobId]) -> Result<Vec<BlobKey>> {

@@ -1,4 +1,4 @@
-//! Listings, newest first or by name, with the same indexes as in SQLite.
+//! Listings: newest or oldest first, by name, or by deletion, with the same indexes as in SQLite.
 //!
 //! One statement reads a chunk of every range of a page ([`paging`](crate::metadata::paging)). If a range is
 //! empty before the page is full, another statement reads its next chunk. A page is therefore usually one
@@ -12,14 +12,16 @@ use tokio_postgres::Row;
 
 use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
-use crate::domain::file::listing::{ListFilter, ListPosition, end_of_prefix};
+use crate::domain::file::listing::{ListFilter, ListOrder, ListPosition, end_of_prefix};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::status::{Status, SyncStatus};
 use crate::domain::id::{FileId, OrganizationId, SubSystem};
+use crate::domain::time::clock::Timestamp;
 use crate::metadata::paging::{
-    Head, INDEXED_SYNCS, Index, NO_BOUND, Page, indexed_sync, is_by_name, organizations, statuses,
+    Head, INDEXED_SYNCS, Index, NO_BOUND, Page, Sorting, behind, indexed_sync, organizations,
+    statuses,
 };
-use crate::metadata::stored::term;
+use crate::metadata::stored::{NEVER, term};
 use crate::metadata::{ListedFiles, Listing};
 
 use super::row::{self, COLUMNS, columns, id};
@@ -42,6 +44,10 @@ enum Rest {
     Nothing,
     /// Records with smaller ids than this one.
     Before(String),
+    /// Oldest first: records with ids from this text on.
+    From(String),
+    /// By deletion: records that were deleted earlier than this, or then and with smaller ids.
+    DeletedBefore(i64, String),
     /// By name: records with this name and smaller ids than this one, then records with later names.
     OfName(String, String),
     /// By name: records with this name or a later name.
@@ -92,29 +98,38 @@ async fn list(
 
     let organizations = organizations(filter, scope);
     let statuses = statuses(filter);
-    let by_name = is_by_name(filter, organizations.first().and_then(Option::as_ref));
+    let sorting = Sorting::of(filter, organizations.first().and_then(Option::as_ref));
     let mut ranges = Vec::new();
     for organization in organizations {
         for &status in statuses {
-            let rest = first_rest(filter, by_name, after);
+            let rest = first_rest(filter, sorting, after);
             let organization = organization.clone();
             ranges.push(IndexRange { organization, status, rest, read: VecDeque::new() });
         }
     }
-    Merge { sql, filter, by_name, ranges }.page(limit).await
+    Merge { sql, filter, sorting, ranges }.page(limit).await
 }
 
 /// Returns where a listing continues.
-fn first_rest(filter: &ListFilter, by_name: bool, after: Option<&ListPosition>) -> Rest {
+fn first_rest(filter: &ListFilter, sorting: Sorting, after: Option<&ListPosition>) -> Rest {
     let before = after.map_or_else(|| NO_BOUND.to_owned(), |after| id(after.file_id));
-    match &filter.name_prefix {
-        Some(prefix) if by_name => match after.and_then(|after| after.name.clone()) {
+    match sorting {
+        Sorting::Name => match after.and_then(|after| after.name.clone()) {
             Some(name) => Rest::OfName(name, before),
-            None => Rest::FromName(prefix.clone()),
+            None => Rest::FromName(filter.name_prefix.clone().unwrap_or_default()),
         },
-        _ => {
+        Sorting::Newest => {
             let until = filter.created_before.map(|at| id(FileId::first_at(at)));
             Rest::Before(until.map_or(before.clone(), |until| until.min(before)))
+        }
+        Sorting::Oldest => {
+            let from = filter.created_after.map(|at| id(FileId::first_at(at))).unwrap_or_default();
+            let behind = after.map(|after| behind(&id(after.file_id))).unwrap_or_default();
+            Rest::From(from.max(behind))
+        }
+        Sorting::Deleted => {
+            let marked = after.and_then(|after| after.marked_at);
+            Rest::DeletedBefore(marked.map_or(NEVER, Timestamp::as_millis), before)
         }
     }
 }
@@ -129,7 +144,9 @@ pub(in crate::metadata::postgres) fn query(
     let deleted = if filter.purge_status.is_some() { "" } else { "NOT " };
     let own = if in_one_organization { "organization_id = part.organization AND " } else { "" };
     let state = format!("{own}{deleted}is_deleted AND status = part.status");
-    let newest = "file_id >= part.bound AND file_id < part.place ORDER BY file_id DESC";
+    let direction = if filter.order == ListOrder::Oldest { "" } else { " DESC" };
+    let newest =
+        format!("file_id >= part.bound AND file_id < part.place ORDER BY file_id{direction}");
 
     let rest = match index {
         Index::Plain if filter.sub_system.is_some() => {
@@ -144,7 +161,11 @@ pub(in crate::metadata::postgres) fn query(
         Index::Term => format!(
             "file_terms JOIN files ON file_id = of_file WHERE of_organization = part.organization AND term = $6
              AND {deleted}file_terms.is_deleted AND in_status = part.status AND of_file >= part.bound
-             AND of_file < part.place ORDER BY of_file DESC"
+             AND of_file < part.place ORDER BY of_file{direction}"
+        ),
+        Index::Deleted => format!(
+            "files WHERE {own}is_deleted AND (purge_marked_at, file_id) < (part.bound::bigint, part.place)
+             ORDER BY purge_marked_at DESC, file_id DESC"
         ),
         Index::Names => format!(
             "files WHERE {state} AND original_name >= part.place AND original_name < part.bound
@@ -166,7 +187,7 @@ pub(in crate::metadata::postgres) fn query(
 struct Merge<'m> {
     sql: &'m Sql,
     filter: &'m ListFilter,
-    by_name: bool,
+    sorting: Sorting,
     ranges: Vec<IndexRange>,
 }
 
@@ -212,7 +233,7 @@ impl Merge<'_> {
 
     fn next(&mut self, range: usize) -> Option<Head> {
         let record = self.ranges[range].read.pop_front()?;
-        Some(Head { record, by_name: self.by_name, range })
+        Some(Head { record, sorting: self.sorting, range })
     }
 
     /// Reads chunks until each range has a record or is at its end.
@@ -308,6 +329,10 @@ impl IndexRange {
             (Rest::OfName(name, _), None) => Rest::FromName(least_after(&name)),
             (Rest::Nothing, _) | (_, None) => Rest::Nothing,
             (Rest::Before(_), Some(last)) => Rest::Before(row::raw_id(last)),
+            (Rest::From(_), Some(last)) => Rest::From(behind(&row::raw_id(last))),
+            (Rest::DeletedBefore(..), Some(last)) => {
+                Rest::DeletedBefore(last.try_get("purge_marked_at")?, row::raw_id(last))
+            }
             (Rest::OfName(..) | Rest::FromName(_), Some(last)) => {
                 Rest::OfName(last.try_get("original_name")?, row::raw_id(last))
             }
@@ -322,7 +347,9 @@ impl Rest {
         match self {
             Self::OfName(..) => Index::Name,
             Self::FromName(_) => Index::Names,
-            Self::Nothing | Self::Before(_) => Index::Plain,
+            Self::Nothing | Self::Before(_) | Self::From(_) | Self::DeletedBefore(..) => {
+                Index::Plain
+            }
         }
     }
 
@@ -334,6 +361,11 @@ impl Rest {
                 let from = filter.created_after.map(|at| id(FileId::first_at(at)));
                 (before.clone(), from.unwrap_or_default())
             }
+            Self::From(from) => {
+                let until = filter.created_before.map(|at| id(FileId::first_at(at)));
+                (until.unwrap_or_else(|| NO_BOUND.to_owned()), from.clone())
+            }
+            Self::DeletedBefore(marked, before) => (before.clone(), marked.to_string()),
             Self::OfName(name, before) => (name.clone(), before.clone()),
             Self::FromName(name) => {
                 let end = filter.name_prefix.as_deref().and_then(end_of_prefix);

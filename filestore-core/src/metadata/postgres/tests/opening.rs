@@ -38,15 +38,15 @@ async fn a_newer_schema_is_refused_unless_it_says_that_this_program_can_read_it(
     let (metadata, schema) = fresh();
     metadata.close().await;
     schema.run(
-        "INSERT INTO schema_versions VALUES (12, 11); ALTER TABLE files ADD COLUMN later text",
+        "INSERT INTO schema_versions VALUES (13, 12); ALTER TABLE files ADD COLUMN later text",
     );
     let older = schema.open();
     let record = put(&older, ready("acme")).await;
     assert_eq!(get(&older, record.file_id).await.as_deref(), Some(&record));
 
-    schema.run("INSERT INTO schema_versions VALUES (13, 12)");
+    schema.run("INSERT INTO schema_versions VALUES (14, 13)");
     let message = refusal(&schema);
-    assert!(message.ends_with("it knows schema 11, the database has 13"), "{message}");
+    assert!(message.ends_with("it knows schema 12, the database has 14"), "{message}");
     put(&older, ready("acme")).await;
 }
 

@@ -74,6 +74,8 @@ async fn no_query_scans() {
     let fixed = [
         files::BY_ID,
         files::WITHIN,
+        files::SEVERAL,
+        files::SEVERAL_WITHIN,
         files::LOCAL_KEYS,
         usage::STORED_BYTES,
         usage::USAGE,

@@ -29,6 +29,7 @@ pub(in crate::metadata::sqlite) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/9.sql"),
     include_str!("migrations/10.sql"),
     include_str!("migrations/11.sql"),
+    include_str!("migrations/12.sql"),
 ];
 
 /// The first schema version with a store id.

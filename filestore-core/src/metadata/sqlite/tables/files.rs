@@ -15,7 +15,7 @@ use crate::domain::time::clock::Timestamp;
 use crate::metadata::{Files, InsertFiles, Inserted, UpdateFile, Updated};
 
 use super::row::{self, columns, id};
-use super::{file_writes, usage};
+use super::{damage, file_writes, usage};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::metadata::sqlite::session::fault::Fault;
 
@@ -58,6 +58,22 @@ impl Files for SqliteMetadata {
     fn cached_file(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {
         self.readers.check().ok()?;
         self.caches.records.get(id).filter(|record| scope.covers(&record.organization_id))
+    }
+
+    async fn files(&self, ids: &[FileId], scope: &Scope) -> Result<Vec<Arc<FileRecord>>> {
+        let (ids, scope) = (ids.to_vec(), scope.clone());
+        self.readers
+            .run("reading records", move |sql| {
+                let mut found = Vec::with_capacity(ids.len());
+                for file_id in ids {
+                    if is_within(sql, file_id, &scope)? {
+                        let read = row::first(sql, BY_ID, [id(file_id)], row::record);
+                        found.extend(damage::pass_over(read)?.flatten().map(Arc::new));
+                    }
+                }
+                Ok(found)
+            })
+            .await
     }
 
     async fn live_local_keys(&self, ids: &[BlobId]) -> Result<Vec<BlobKey>> {

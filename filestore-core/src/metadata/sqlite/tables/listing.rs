@@ -1,4 +1,4 @@
-//! Listings, newest first or by name.
+//! Listings: newest or oldest first, by name, or by deletion.
 //!
 //! Several ranges ([`paging`](crate::metadata::paging)) are merged row by row. The cost of a page depends
 //! only on its length, not on the size of the table or the mix of statuses.
@@ -8,9 +8,10 @@
 //! | `name_prefix`, in known organizations | `files_by_name` | name, newest first |
 //! | metadata, in known organizations | `file_terms` (the first member) | newest first |
 //! | `mime_type`, in known organizations | `files_by_type` | newest first |
+//! | `order=deleted` | `files_by_deletion`, `…_of_all` | latest deletion first |
 //! | organization, sub-system, both, neither | `files_by_organization`, … | newest first |
 //!
-//! The first matching row decides. `created_after` and `created_before` limit the ids, because ids begin with
+//! The first matching row decides. `order=oldest` reads an index by ids forwards. `created_after` and `created_before` limit the ids, because ids begin with
 //! their time.
 
 use std::collections::BinaryHeap;
@@ -21,13 +22,15 @@ use rusqlite::{Connection, Rows, ToSql};
 
 use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
-use crate::domain::file::listing::{ListFilter, ListPosition, end_of_prefix};
+use crate::domain::file::listing::{ListFilter, ListOrder, ListPosition, end_of_prefix};
 use crate::domain::file::status::{PurgeStatus, Status, SyncStatus};
 use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::time::clock::Timestamp;
 use crate::metadata::paging::{
-    Head, INDEXED_SYNCS, Index, NO_BOUND, Page, indexed_sync, is_by_name, organizations, statuses,
+    Head, INDEXED_SYNCS, Index, NO_BOUND, Page, Sorting, behind, indexed_sync, organizations,
+    statuses,
 };
-use crate::metadata::stored::term;
+use crate::metadata::stored::{NEVER, term};
 use crate::metadata::{ListedFiles, Listing};
 
 use super::damage;
@@ -89,8 +92,8 @@ fn list(
         cursors.push(statement.query(values.as_slice())?);
     }
 
-    let by_name = is_by_name(filter, organizations.first().and_then(Option::as_ref));
-    Merge { cursors, by_name }.page(filter, limit)
+    let sorting = Sorting::of(filter, organizations.first().and_then(Option::as_ref));
+    Merge { cursors, sorting }.page(filter, limit)
 }
 
 fn text(text: &str) -> Value {
@@ -108,11 +111,19 @@ fn ranges_of(
         query: query(index, organization.is_some(), filter, status),
         values,
     };
-    let before = after.map_or_else(|| NO_BOUND.to_owned(), |after| id(after.file_id));
+    let before = match (after, filter.order) {
+        (Some(after), ListOrder::Newest | ListOrder::Deleted) => id(after.file_id),
+        _ => NO_BOUND.to_owned(),
+    };
 
     let mut values: Vec<(&'static str, Value)> = Vec::new();
     values.extend(organization.map(|organization| (":organization", text(organization.as_str()))));
 
+    if filter.order == ListOrder::Deleted {
+        let marked = after.and_then(|after| after.marked_at).map_or(NEVER, Timestamp::as_millis);
+        values.extend([(":marked", Value::Integer(marked)), (":before", Value::Text(before))]);
+        return vec![range(Index::Deleted, values)];
+    }
     if let Some(prefix) = filter.name_prefix.as_ref().filter(|_| organization.is_some()) {
         // No text is after a blob.
         let end = end_of_prefix(prefix).map_or(Value::Blob(Vec::new()), Value::Text);
@@ -130,7 +141,10 @@ fn ranges_of(
 
     let until = filter.created_before.map(|at| id(FileId::first_at(at)));
     let before = until.map_or(before.clone(), |until| until.min(before));
-    let from = filter.created_after.map(|at| id(FileId::first_at(at))).unwrap_or_default();
+    let mut from = filter.created_after.map(|at| id(FileId::first_at(at))).unwrap_or_default();
+    if let Some(after) = after.filter(|_| filter.order == ListOrder::Oldest) {
+        from = from.max(behind(&id(after.file_id)));
+    }
     values.extend([(":from", Value::Text(from)), (":before", Value::Text(before))]);
 
     let index = Index::of(filter, organization.is_some());
@@ -169,7 +183,8 @@ pub(in crate::metadata::sqlite) fn query(
 
     let state = format!("purge_status {purge} AND status = '{status}'");
     let own = format!("organization_id = :organization AND {state}");
-    let newest = "AND file_id >= :from AND file_id < :before ORDER BY file_id DESC";
+    let direction = if filter.order == ListOrder::Oldest { "" } else { " DESC" };
+    let newest = format!("AND file_id >= :from AND file_id < :before ORDER BY file_id{direction}");
     let rest = match index {
         Index::Plain => format!("files INDEXED BY {name} WHERE {equal}{state} {newest}"),
         Index::Type => {
@@ -192,8 +207,19 @@ pub(in crate::metadata::sqlite) fn query(
         Index::Term => format!(
             "file_terms CROSS JOIN files ON file_id = of_file WHERE of_organization = :organization AND term = :term \
              AND is_deleted = {is_deleted} AND in_status = '{status}' AND of_file >= :from AND of_file < :before \
-             ORDER BY of_file DESC"
+             ORDER BY of_file{direction}"
         ),
+        Index::Deleted => {
+            let (name, own) = if in_one_organization {
+                ("files_by_deletion", "organization_id = :organization AND ")
+            } else {
+                ("files_by_deletion_of_all", "")
+            };
+            format!(
+                "files INDEXED BY {name} WHERE {own}purge_status = 'SYSTEM_PURGE'
+                 AND (purge_marked_at, file_id) < (:marked, :before) ORDER BY purge_marked_at DESC, file_id DESC"
+            )
+        }
         Index::Names => format!(
             "files INDEXED BY files_by_name WHERE {own} AND original_name >= :from AND original_name < :end \
              ORDER BY original_name, file_id DESC"
@@ -209,7 +235,7 @@ pub(in crate::metadata::sqlite) fn query(
 /// Cursors to merge by their records. Each cursor returns its records in the listing's order.
 struct Merge<'s> {
     cursors: Vec<Rows<'s>>,
-    by_name: bool,
+    sorting: Sorting,
 }
 
 impl Merge<'_> {
@@ -234,7 +260,7 @@ impl Merge<'_> {
     fn next(&mut self, cursor: usize) -> Result<Option<Head>, Fault> {
         while let Some(row) = self.cursors[cursor].next()? {
             if let Some(record) = damage::pass_over(row::record(row))? {
-                return Ok(Some(Head { record, by_name: self.by_name, range: cursor }));
+                return Ok(Some(Head { record, sorting: self.sorting, range: cursor }));
             }
         }
         Ok(None)

@@ -34,7 +34,7 @@ fn a_newer_schema_is_refused_untouched() {
     assert_eq!(kind, ErrorKind::Unusable);
     assert_eq!(
         message,
-        "the database was written by a newer version of this program: it knows schema 11, the file has 99"
+        "the database was written by a newer version of this program: it knows schema 12, the file has 99"
     );
 }
 

@@ -1,0 +1,5 @@
+-- Listings of deleted files, latest deletion first.
+CREATE INDEX files_by_deletion ON files (organization_id, purge_marked_at, file_id)
+    WHERE purge_status = 'SYSTEM_PURGE';
+CREATE INDEX files_by_deletion_of_all ON files (purge_marked_at, file_id)
+    WHERE purge_status = 'SYSTEM_PURGE';
