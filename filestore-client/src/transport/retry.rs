@@ -18,6 +18,9 @@ use crate::error::{Error, ErrorKind, Result};
 ///   time as well, up to `max_retry_after`. If the server asks for more, the call fails at once.
 /// - **Restarts of the server.** If the server refuses connections or breaks them off, the client
 ///   retries for up to `max_outage`, however many attempts that takes, with pauses of at most 2 s.
+/// - **Uploads in pieces.** After the server has created the upload, the client retries a piece for at
+///   least a minute, whatever transient failure it is, for example 502 from a proxy. Each piece that
+///   arrives starts the time again.
 /// - **Uploads in progress.** If an upload loses its connection, the server might still be
 ///   processing it when the client sends it again. The server then answers 409
 ///   `idempotency_in_progress`. The client waits up to `max_in_progress_wait` for that upload.
@@ -120,6 +123,9 @@ impl RetryPolicy {
     }
 }
 
+/// The shortest `max_outage` of an upload that has begun.
+const OUTAGE_OF_BEGUN: Duration = Duration::from_mins(1);
+
 /// The longest pause while a server is away, so that its return is noticed soon.
 const LONGEST_PAUSE_IN_OUTAGE: Duration = Duration::from_secs(2);
 
@@ -139,7 +145,9 @@ pub(crate) struct Attempts {
     policy: RetryPolicy,
     retry: Retry,
     failures: u32,
-    /// The instant of the first refused or broken connection since the last progress.
+    /// True if every transient failure counts as an outage, and not only a refused or broken connection.
+    has_begun: bool,
+    /// The instant of the first failure of an outage since the last progress.
     out_since: Option<Instant>,
     /// The sum of the pauses for an earlier upload with the same key.
     waited_in_progress: Duration,
@@ -153,10 +161,18 @@ impl Attempts {
             policy,
             retry,
             failures: 0,
+            has_begun: false,
             out_since: None,
             waited_in_progress: Duration::ZERO,
             lost_a_reply: false,
         }
+    }
+
+    /// Makes the attempts of an upload that the server has already begun to store. Its address is right, so it is worth
+    /// a wait.
+    pub(crate) fn of_begun(mut policy: RetryPolicy) -> Self {
+        policy.max_outage = policy.max_outage.max(OUTAGE_OF_BEGUN);
+        Self { has_begun: true, ..Self::new(policy, Retry::Idempotent) }
     }
 
     /// Waits until the next attempt. Returns `error` if no further attempt is allowed.
@@ -211,12 +227,13 @@ impl Attempts {
     /// Returns the pause before the next attempt while the server refuses or breaks connections, or `None`
     /// at the end of the longest outage.
     fn pause_in_outage(&mut self, error: &Error) -> Option<Duration> {
-        if !error.is_outage() {
+        if !(error.is_outage() || self.has_begun) {
             return None;
         }
         let now = Instant::now();
         let since = *self.out_since.get_or_insert(now);
         let pause = self.policy.jitter(self.failures).min(LONGEST_PAUSE_IN_OUTAGE);
+        let pause = pause.max(self.named_pause(error)?);
         (now.duration_since(since) + pause <= self.policy.max_outage).then_some(pause)
     }
 
@@ -232,14 +249,15 @@ impl Attempts {
         (self.waited_in_progress <= self.policy.max_in_progress_wait).then_some(delay)
     }
 
+    /// Returns the pause that the error asks for plus jitter, because the server told all clients the same moment.
     fn pause_after(&self, error: &Error) -> Option<Duration> {
-        let jitter = self.policy.jitter(self.failures);
-        match error.retry_after() {
-            Some(wait) if wait > self.policy.max_retry_after => None,
-            // Jitter on top, because the server told all clients the same moment.
-            Some(wait) => Some(wait + jitter),
-            None => Some(jitter),
-        }
+        Some(self.named_pause(error)? + self.policy.jitter(self.failures))
+    }
+
+    /// Returns the pause that the error asks for, or `None` if it is too long.
+    fn named_pause(&self, error: &Error) -> Option<Duration> {
+        let wait = error.retry_after().unwrap_or_default();
+        (wait <= self.policy.max_retry_after).then_some(wait)
     }
 }
 
@@ -294,6 +312,24 @@ mod tests {
         assert!(unknown.may_have_arrived() && !busy(1).may_have_arrived());
         assert_eq!(failed(1, Retry::Never).delay(&unreachable), None);
         assert_eq!(failed(4, Retry::Idempotent).delay(&unreachable), None);
+    }
+
+    #[test]
+    fn an_upload_that_has_begun_outlives_every_transient_failure_for_a_minute() {
+        let policy = RetryPolicy::default().max_outage(Duration::ZERO);
+        let mut begun = Attempts::of_begun(policy);
+        begun.failures = 9;
+        for error in [refused(), busy(3), Error::new(ErrorKind::Interrupted, "")] {
+            let delay = begun.delay(&error).expect("worth a wait");
+            assert!(
+                delay >= error.retry_after().unwrap_or_default() && delay <= Duration::from_secs(4)
+            );
+        }
+        assert_eq!(begun.delay(&busy(3600)), None, "longer than allowed");
+        assert_eq!(begun.delay(&Error::new(ErrorKind::NotFound, "")), None, "not transient");
+        assert_eq!(Attempts::of_begun(RetryPolicy::none()).delay(&refused()), None);
+        begun.out_since = Instant::now().checked_sub(OUTAGE_OF_BEGUN);
+        assert_eq!(begun.delay(&refused()), None, "the time is over");
     }
 
     fn refused() -> Error {

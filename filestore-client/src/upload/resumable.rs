@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::progress::{OnProgress, Progress};
 use crate::transport::Call;
 use crate::transport::reply::{Received, header};
-use crate::transport::retry::{Attempts, Retry};
+use crate::transport::retry::Attempts;
 use crate::upload::item::Item;
 use crate::upload::multipart::encode_piece;
 use crate::upload::pieces::{Piece, Pieces};
@@ -199,13 +199,13 @@ struct Transfer<'a> {
 impl Transfer<'_> {
     /// Sends all pieces, and returns the last reply.
     async fn run(&mut self, created: Received) -> Result<Received> {
-        let mut attempts = Attempts::new(self.client.settings().retry, Retry::Idempotent);
+        let mut attempts = Attempts::of_begun(self.client.settings().retry);
         let mut reply = created;
         loop {
             if self.advance(&reply.headers).await? {
                 attempts.reset();
             }
-            if reply.headers.contains_key(FILE_ID) && !reply.body.is_empty() {
+            if is_last_reply(&reply) {
                 return Ok(reply);
             }
             reply = match self.send_piece().await {
@@ -217,9 +217,7 @@ impl Transfer<'_> {
 
     /// Takes over the offset in a reply. Returns true after progress.
     async fn advance(&mut self, headers: &HeaderMap) -> Result<bool> {
-        let offset = header(headers, &UPLOAD_OFFSET).and_then(|text| text.parse::<u64>().ok());
-        let offset = offset
-            .ok_or_else(|| Error::protocol("the server answered an upload without an offset"))?;
+        let offset = offset_of(headers)?;
         if self.pieces.len.is_some_and(|len| offset > len) || offset < self.told {
             return Err(Error::protocol(format!(
                 "the server named an impossible offset: {offset}"
@@ -258,10 +256,14 @@ impl Transfer<'_> {
             request = request.header(UPLOAD_LENGTH, self.told + len);
         }
         if len == 0 {
-            return self.client.perform(Call::idempotent(request)).await;
+            let last = self.client.perform(Call::idempotent(request)).await?;
+            return if is_last_reply(&last) { Ok(last) } else { Err(without_record()) };
         }
         let (body, sending) = encode_piece(reader, len, self.hasher.clone());
         let reply = self.client.send_body(request, body, &sending).await?;
+        if offset_of(&reply.headers)? <= self.told {
+            return Err(Error::protocol("the server accepted a piece, but kept no byte of it"));
+        }
         let hasher = sending.lock().hashers.pop();
         self.sent = hasher.map(|hasher| (self.told + len, hasher));
         Ok(reply)
@@ -284,9 +286,13 @@ impl Transfer<'_> {
             attempts.pause(error).await?;
         }
 
-        match self.client.perform(Call::idempotent(self.request(Method::HEAD))).await {
-            Err(error) if is_gone(&error) => self.create_again(error).await,
-            outcome => outcome,
+        loop {
+            match self.client.perform(Call::idempotent(self.request(Method::HEAD))).await {
+                Err(error) if is_gone(&error) => return self.create_again(error).await,
+                Err(error) if is_elsewhere(&error) => return Err(error),
+                Err(error) => attempts.pause(error).await?,
+                outcome => return outcome,
+            }
         }
     }
 
@@ -332,6 +338,26 @@ fn is_elsewhere(error: &Error) -> bool {
 /// Returns true if the server no longer has the upload.
 fn is_gone(error: &Error) -> bool {
     matches!(error.status(), Some(404 | 410))
+}
+
+/// Returns the offset that a reply names.
+fn offset_of(headers: &HeaderMap) -> Result<u64> {
+    let offset = match header(headers, &UPLOAD_OFFSET) {
+        // A creation without bytes need not name an offset (tus 1.0, Creation).
+        None if headers.contains_key(LOCATION) => Some(0),
+        named => named.and_then(|text| text.parse().ok()),
+    };
+    offset.ok_or_else(|| Error::protocol("the server answered an upload without an offset"))
+}
+
+/// Returns true if the reply names the stored file and has its record.
+fn is_last_reply(reply: &Received) -> bool {
+    reply.headers.contains_key(FILE_ID) && !reply.body.is_empty()
+}
+
+/// The error for a server of tus that stores bytes and makes no file of them.
+fn without_record() -> Error {
+    Error::protocol("the server has all bytes of the upload, but names no file")
 }
 
 /// Returns the last segment of the `Location`. The client keeps its own base URL, so the key never goes to another

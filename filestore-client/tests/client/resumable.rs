@@ -186,6 +186,48 @@ async fn other_stored_bytes_and_impossible_replies_are_errors() {
 }
 
 #[tokio::test]
+async fn an_upload_that_has_begun_outlives_a_restart_of_the_server() {
+    let bytes = content(10);
+    let server = Script::start({
+        let bytes = bytes.clone();
+        move |n, _| match n {
+            0 => created(0),
+            // More failures than attempts, and both kinds: of the server, and of a proxy without it.
+            1..=9 => Answer::nothing(),
+            10..=19 => Answer::new("502 Bad Gateway", &[], ""),
+            20 => at(4),
+            _ => stored(&bytes),
+        }
+    });
+    let server = server.await;
+    server.place().upload(upload(&bytes)).await.unwrap();
+    assert_eq!(server.requests()[21].header("upload-offset"), Some("4"));
+}
+
+#[tokio::test]
+async fn a_creation_without_an_offset_begins_at_the_first_byte() {
+    let bytes = content(10);
+    let created = Answer::new("201 Created", &[&format!("location: {UPLOAD}")], "");
+    let server = Script::with(vec![created, stored(&bytes)]).await;
+    server.place().upload(upload(&bytes)).await.unwrap();
+    assert_eq!(server.requests()[1].header("upload-offset"), Some("0"));
+}
+
+#[tokio::test]
+async fn a_server_that_makes_no_file_or_keeps_no_byte_is_not_asked_for_ever() {
+    let bytes = content(10);
+    let accepted =
+        |offset: u64| Answer::new("204 No Content", &[&format!("upload-offset: {offset}")], "");
+    for (answers, requests) in
+        [(vec![created(0), accepted(10), accepted(10)], 3), (vec![created(0), accepted(0)], 2)]
+    {
+        let server = Script::with(answers).await;
+        let error = server.place().upload(upload(&bytes)).await.unwrap_err();
+        assert_eq!((error.kind(), server.requests().len()), (ErrorKind::Protocol, requests));
+    }
+}
+
+#[tokio::test]
 async fn a_replacement_resumes_on_its_condition() {
     let bytes = content(10);
     let reply = format!(
