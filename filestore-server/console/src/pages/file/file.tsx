@@ -1,0 +1,5 @@
+import { Page } from '../../shell/page';
+
+export function FilePage() {
+  return <Page title="File" />;
+}

@@ -1,0 +1,5 @@
+import { Page } from '../../shell/page';
+
+export function FilesPage() {
+  return <Page title="Files" />;
+}

@@ -1,0 +1,2 @@
+/** Asks the browser for files, and uploads them. */
+export function chooseFiles(): void {}

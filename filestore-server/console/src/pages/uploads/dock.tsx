@@ -1,0 +1,6 @@
+export function Dock() {
+  return null;
+}
+export function SideProgress() {
+  return null;
+}
