@@ -1,1 +1,4 @@
-export {};
+// The second script: pages of administration. `app.tsx` loads it when one of them is opened.
+export { Keys } from './store/keys';
+export { Webhook } from './store/webhook';
+export { Webhooks } from './store/webhooks';

@@ -1,4 +1,4 @@
-import type { ComponentChildren, InputHTMLAttributes, Ref } from 'preact';
+import type { ComponentChildren, Ref } from 'preact';
 import { useId } from 'preact/hooks';
 import { classes } from './button';
 import { Icon } from './icon';
@@ -96,13 +96,13 @@ export function TextField({
         <>
           <input
             {...wires}
-            {...(rest as InputHTMLAttributes<HTMLInputElement>)}
+            {...(rest as object)}
             ref={inputRef ?? null}
             class={classes('input', mono && 'mono')}
             value={value}
             spellcheck={false}
             data-autofocus={autofocus || undefined}
-            list={list ? listId : undefined}
+            {...(list && ({ list: listId } as object))}
             onInput={(event) => onInput(event.currentTarget.value)}
           />
           {list && (
