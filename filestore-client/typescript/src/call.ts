@@ -30,6 +30,8 @@ export type OptionsOf<M extends Method, P extends string> = Omit<OperationOf<M, 
   headers?: HeadersOf<OperationOf<M, P>> & Record<string, string | undefined>;
   /** Aborts the call. */
   signal?: AbortSignal | undefined;
+  /** Maximum attempts of this call (default: those of the connection). */
+  attempts?: number | undefined;
 };
 
 type HeadersOf<Operation> = Operation extends { headers?: infer Headers } ? Partial<Headers> : unknown;
@@ -70,6 +72,7 @@ interface RawOptions {
   body?: unknown;
   headers?: Record<string, string | undefined>;
   signal?: AbortSignal | undefined;
+  attempts?: number | undefined;
 }
 
 const API = '/api/v1';
@@ -178,6 +181,7 @@ export class Connection {
     const headers = this.headers({ Accept: accept, ...options.headers });
     const body = bodyOf(options.body, headers);
     const init = { method, headers, body, ...(options.signal && { signal: options.signal }) };
+    const retry = { ...this.retry, attempts: options.attempts ?? this.retry.attempts };
     const isRepeatable = method === 'GET' || method === 'DELETE' || headers.has('Idempotency-Key');
 
     for (let failures = 1; ; failures += 1) {
@@ -185,8 +189,8 @@ export class Connection {
         return await this.#once(address, init, read);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        if (!isWorthRetry(this.retry, failures, error, isRepeatable)) throw error;
-        await pause(pauseMs(this.retry, failures, error), options.signal);
+        if (!isWorthRetry(retry, failures, error, isRepeatable)) throw error;
+        await pause(pauseMs(retry, failures, error), options.signal);
       }
     }
   }
