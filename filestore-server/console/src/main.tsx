@@ -3,6 +3,7 @@ import './style/tokens.css';
 import './style/base.css';
 import './style/parts.css';
 import './style/files.css';
+import './style/store.css';
 import { render } from 'preact';
 import { App } from './app';
 import { listen } from './router';

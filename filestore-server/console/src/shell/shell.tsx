@@ -9,6 +9,9 @@ import { chooseFiles } from '../pages/uploads/choose';
 import { href, route } from '../router';
 import { administers, isOpen, may, me } from '../session';
 import { clock, tick } from '../text/times';
+import { useEffect } from 'preact/hooks';
+import { listenToKeys } from './keys';
+import { KeysDialog } from './keys-dialog';
 import { LiveRegions } from './live';
 import { OpenBar } from './open-bar';
 import { Switcher } from './switcher';
@@ -181,6 +184,7 @@ function OfflineBar() {
 }
 
 export function Shell({ children }: { children: ComponentChildren }) {
+  useEffect(() => listenToKeys(), []);
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => {
@@ -201,6 +205,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <Dock />
       <MenuHost />
       <QuestionHost />
+      <KeysDialog />
       <ToastHost />
       <LiveRegions />
     </>

@@ -1,11 +1,12 @@
 // Which organization the pages are about.
+import type { ComponentChildren } from 'preact';
 import { organization, isNamed, organizationName } from '../data/place';
 import { Icon } from '../parts/icon';
 import { href } from '../router';
 import { me } from '../session';
 import { initials } from '../text/names';
 
-export function Switcher() {
+export function Switcher({ under }: { under?: ComponentChildren } = {}) {
   const id = organization.value;
   if (id === null) {
     return (
@@ -20,11 +21,11 @@ export function Switcher() {
   }
   const name = organizationName(id);
   return (
-    <a class="switcher" href={href('organizations')} title={name}>
+    <a class="switcher" href={href('organizations')} aria-label={`${name}, choose an organization`}>
       <span class="switcher-mark" aria-hidden="true">{initials(isNamed(id) ? name : id)}</span>
       <span class="switcher-text">
         <span class="switcher-name"><bdi>{name}</bdi></span>
-        {isNamed(id) && <span class="switcher-under">Organization {id}</span>}
+        {(under ?? isNamed(id)) && <span class="switcher-under">{under ?? `Organization ${id}`}</span>}
       </span>
       <Icon name="chevrons-up-down" class="chevrons" />
     </a>
