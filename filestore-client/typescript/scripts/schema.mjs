@@ -123,7 +123,9 @@ function schemas() {
     const text = typeOf(schema);
     const own = RENAMED[name] ?? name;
     const isInterface = text.startsWith('{') && !/[|&]/.test(text.slice(text.lastIndexOf('}')));
-    const declared = isInterface ? `export interface ${own} ${text}` : `export type ${own} = ${text};`;
+    const line = `export type ${own} = ${text};`;
+    const alias = line.length <= WIDTH ? line : `export type ${own} =\n  | ${text.replaceAll(' | ', '\n  | ')};`;
+    const declared = isInterface ? `export interface ${own} ${text}` : alias;
     return `${comment(schema.description)}${declared}\n`;
   });
 }

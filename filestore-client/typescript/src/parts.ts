@@ -4,7 +4,7 @@ const MIB = 1 << 20;
 const LEAST = MIB;
 const MOST = 32 * MIB;
 const FIRST = 8 * MIB;
-/** The time that one part takes. A break costs at most this time, and the pause between two parts is small beside it. */
+/** The time that one part takes. A break costs at most this time. */
 const TARGET_MS = 4000;
 const STEP = 256 << 10;
 

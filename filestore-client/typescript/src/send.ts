@@ -96,7 +96,8 @@ function byPage(server: Connection, sending: Sending): Promise<RawAnswer> {
       sending.signal?.removeEventListener('abort', abort);
       settle();
     };
-    const broken = () => end(() => reject(new Problem({ code: 'unreachable', detail: 'the server cannot be reached' })));
+    const lost = new Problem({ code: 'unreachable', detail: 'the server cannot be reached' });
+    const broken = () => end(() => reject(lost));
 
     request.open(sending.method, sending.url);
     server.headers(sending.headers).forEach((value, name) => request.setRequestHeader(name, value));

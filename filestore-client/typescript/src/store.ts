@@ -1,6 +1,6 @@
 // The unfinished uploads, so that an upload continues after a reload. No bytes and no key.
 
-/** An unfinished upload. The path of its URL is a secret: with a key for the organization, it can continue the upload. */
+/** An unfinished upload. `upload` is a secret: with a key for the organization, it can continue the upload. */
 export interface StoredUpload {
   /** Identifies file, server and place. The same file continues the upload. */
   fingerprint: string;

@@ -1,6 +1,5 @@
 // Calls, problems and retries.
 import assert from 'node:assert/strict';
-import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import {
   Connection,
@@ -12,7 +11,7 @@ import {
   upload,
   variantUrl,
 } from '../dist/index.js';
-import { PLACE, Server } from './support.mjs';
+import { PLACE, Server, administer } from './support.mjs';
 
 let server;
 let there;
@@ -222,19 +221,8 @@ test('a list goes on to its end', async () => {
   assert.deepEqual(listed, ids);
 });
 
-/** Asks over the admin socket, which needs no key. */
-function administer(path, body) {
-  return new Promise((resolve, reject) => {
-    const headers = { 'Content-Type': 'application/json', Host: 'localhost' };
-    const call = request({ socketPath: server.socket, path: `/api/v1/admin/${path}`, method: 'POST', headers });
-    call.on('error', reject);
-    call.on('response', async (reply) => resolve(JSON.parse((await reply.toArray()).join(''))));
-    call.end(JSON.stringify(body));
-  });
-}
-
 test('a key is asked for, and its scopes count', async () => {
-  const { key } = await administer('keys', { name: 'reader', organizations: ['42'], scopes: ['read'] });
+  const { key } = await administer(server, 'keys', { name: 'reader', organizations: ['42'], scopes: ['read'] });
   await assert.rejects(there.call('GET', '/files'), { status: 401, code: 'unauthorized' });
   there.key = key;
   const { data } = await there.call('GET', '/me');

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,6 +17,17 @@ export const PLACE = { organization_id: '42', sub_system: 'films' };
 
 export function sha256(bytes) {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Asks over the admin socket, which needs no key. */
+export async function administer(server, name, body) {
+  const headers = { 'Content-Type': 'application/json', Host: 'localhost' };
+  const call = request({ socketPath: server.socket, path: `/api/v1/admin/${name}`, method: 'POST', headers });
+  call.end(JSON.stringify(body));
+  const [reply] = await once(call, 'response');
+  const text = (await reply.toArray()).join('');
+  assert.ok(reply.statusCode < 300, text);
+  return JSON.parse(text);
 }
 
 /** Random bytes as a `File`, as a page gets it from an input. */
@@ -99,6 +111,8 @@ export class Line {
   breaks = 0;
   /** Bytes of the clients that went through. */
   carried = 0;
+  /** Bytes of the clients after which the line takes no more. */
+  most = Infinity;
 
   static async to(server) {
     const line = new Line();
@@ -141,7 +155,8 @@ export class Line {
         return;
       }
       if (left >= 0 && left !== Infinity) this.budgets[0] = left - bytes.length;
-      if (!server.write(bytes)) {
+      if (this.carried > this.most) client.pause();
+      else if (!server.write(bytes)) {
         client.pause();
         server.once('drain', () => client.resume());
       }

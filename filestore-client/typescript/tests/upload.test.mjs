@@ -271,7 +271,9 @@ test('a busy server is asked again after the time that it names', async () => {
   const headers = { 'Content-Type': 'application/problem+json', 'Retry-After': '1' };
   const crowded = new Connection({
     url: server.url,
-    fetch: (url, init) => (busy-- > 0 ? Promise.resolve(new Response(document, { status: 503, headers })) : fetch(url, init)),
+    fetch: async (url, init) => {
+      return busy-- > 0 ? new Response(document, { status: 503, headers }) : fetch(url, init);
+    },
   });
   const began = Date.now();
   await stored(await upload(crowded, file, PLACE), bytes);
