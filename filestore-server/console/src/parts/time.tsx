@@ -2,7 +2,7 @@ import { day as dayAndMinute, duration, fully, short, tick, utc, when } from '..
 import { serverNow } from '../api/call';
 
 /** An instant: relative below an hour, else day and minute. The tooltip has local time and UTC. */
-export function Time({ at, absolute }: { at: string | number | Date; absolute?: boolean }) {
+export function Time({ at, absolute, within }: { at: string | number | Date; absolute?: boolean; /** Within a sentence: `today`, not `Today`. */ within?: boolean }) {
   const instant = new Date(at);
   if (Number.isNaN(instant.getTime())) return <span>{String(at)}</span>;
   const near = Math.abs(serverNow() - instant.getTime()) < 3_700_000;
@@ -10,7 +10,7 @@ export function Time({ at, absolute }: { at: string | number | Date; absolute?: 
   void utc.value;
   return (
     <time dateTime={instant.toISOString()} title={fully(instant)}>
-      {absolute ? dayAndMinute(instant) : when(instant)}
+      {within ? lower(absolute ? dayAndMinute(instant) : when(instant)) : absolute ? dayAndMinute(instant) : when(instant)}
     </time>
   );
 }
@@ -35,4 +35,8 @@ export function Until({ at }: { at: string | number | Date }) {
       {duration(Math.max(0, instant.getTime() - serverNow()))}
     </time>
   );
+}
+
+function lower(text: string): string {
+  return text.replace(/^(Today|Yesterday|Tomorrow)/, (word) => word.toLowerCase());
 }

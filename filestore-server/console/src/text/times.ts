@@ -44,6 +44,11 @@ export function when(time: string | number | Date, now = serverNow()): string {
   return day(instant, now);
 }
 
+/** As `when`, for the middle of a sentence: `today, 08:40`. */
+export function whenWithin(time: string | number | Date, now = serverNow()): string {
+  return when(time, now).replace(/^(Today|Yesterday|Tomorrow)/, (word) => word.toLowerCase());
+}
+
 /** Formats an instant as day and minute, without `ago`. */
 export function day(time: string | number | Date, now = serverNow()): string {
   const instant = new Date(time).getTime();

@@ -53,7 +53,7 @@ export function BindingPanel({ organization, stored, reload }: { organization: s
         {active ? (
           <>
             Bound to <strong>{active.storageProvider}</strong> {active.storageProvider === 'LOCAL' ? '' : active.syncEnabled ? 'with sync ' : 'and written through '}
-            since <Time at={active.effectiveFrom} absolute />.{' '}
+            since <Time at={active.effectiveFrom} absolute within />.{' '}
             {active.storageProvider === 'LOCAL' || active.syncEnabled
               ? 'The server acknowledges an upload once it is in its own storage.'
               : `The server acknowledges an upload once it is at ${active.storageProvider}. While ${active.storageProvider} does not answer, uploads get 502.`}

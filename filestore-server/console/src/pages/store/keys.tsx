@@ -19,7 +19,7 @@ import { say } from '../../parts/toast';
 import { isOpen, me, onEnd } from '../../session';
 import { Page } from '../../shell/page';
 import { count, counted } from '../../text/sizes';
-import { short, when } from '../../text/times';
+import { short, when, whenWithin } from '../../text/times';
 import { NewKeyDialog } from './new-key';
 import { RotateDialog } from './rotate';
 import { SigningSecrets } from './signing';
@@ -99,7 +99,7 @@ function FreshKey() {
         <p>
           {rotated && key.old_valid_until !== null ? (
             <>
-              The secret before is accepted until {when(key.old_valid_until)}. Put the new one where it is used before that.
+              The secret before is accepted until {whenWithin(key.old_valid_until)}. Put the new one where it is used before that.
             </>
           ) : rotated ? (
             'The secret before is refused from now on.'
@@ -193,7 +193,7 @@ function KeyName({ of: key }: { of: KeyReply }) {
       </span>
       <span class="cell-sub mono">{key.id}</span>
       {key.old_valid_until !== null && Date.parse(key.old_valid_until) > serverNow() && (
-        <span class="cell-sub warn-text">secret before accepted until {when(key.old_valid_until)}</span>
+        <span class="cell-sub warn-text">secret before accepted until {whenWithin(key.old_valid_until)}</span>
       )}
     </>
   );
@@ -235,7 +235,7 @@ function Ends({ of: key }: { of: KeyReply }) {
   if (key.revoked_at !== null) {
     return (
       <>
-        revoked <Time at={key.revoked_at} />
+        revoked <Time at={key.revoked_at} within />
       </>
     );
   }
@@ -269,7 +269,7 @@ async function revoke(key: KeyReply, reload: () => Promise<void>): Promise<void>
         ) : (
           key.last_used_at !== null && (
             <p>
-              Last used <Time at={key.last_used_at} />.
+              Last used <Time at={key.last_used_at} within />.
             </p>
           )
         )}

@@ -465,11 +465,11 @@ function CheckRow({ status }: { status: StatusReply }) {
         ) : newest ? (
           newest.ended_at === null ? (
             <>
-              Stopped, started <Time at={newest.started_at} />
+              Stopped, started <Time at={newest.started_at} within />
             </>
           ) : (
             <>
-              Ended <Time at={newest.ended_at} />, {newest.deep ? `${size(newest.checked_bytes)} read` : `${counted(newest.checked_files, 'file')} looked at`}
+              Ended <Time at={newest.ended_at} within />, {newest.deep ? `${size(newest.checked_bytes)} read` : `${counted(newest.checked_files, 'file')} looked at`}
             </>
           )
         ) : (
@@ -523,7 +523,7 @@ function BackupRows() {
               {name}
               {newest ? (
                 <>
-                  , taken <Time at={newest.created_at} />, {counted(newest.files, 'file')}
+                  , taken <Time at={newest.created_at} within />, {counted(newest.files, 'file')}
                 </>
               ) : (
                 `, ${error ? 'cannot be read' : 'no snapshot yet'}`

@@ -112,7 +112,7 @@ const OUTCOME: Record<string, { kind: StateKind; word: string }> = {
 
 function Steps({ report }: { report: ProviderCheckReport }) {
   return (
-    <ol class="steps">
+    <ol class="check-steps">
       {report.steps.map((step) => {
         const outcome = OUTCOME[step.outcome] ?? { kind: 'wait' as const, word: step.outcome };
         return (

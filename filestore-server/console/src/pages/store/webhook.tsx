@@ -22,7 +22,7 @@ import { Segmented } from '../../parts/segmented';
 import { go, href, route } from '../../router';
 import { Page } from '../../shell/page';
 import { counted } from '../../text/sizes';
-import { when } from '../../text/times';
+import { whenWithin } from '../../text/times';
 import { OVERLAPS, type Overlap } from './rotate';
 import { answerInWords, DISABLED, EventTypes, FreshWebhook, freshWebhook, hostOf, WebhookState } from './webhooks';
 import { WebhookDialog } from './webhook-form';
@@ -146,7 +146,7 @@ function Advice({ hook, onEnable }: { hook: WebhookReply; onEnable: () => void }
           'The endpoint accepts no event'
         ) : (
           <>
-            The endpoint has accepted no event since {when(hook.failing_since)}, for <Since at={hook.failing_since} />
+            The endpoint has accepted no event since {whenWithin(hook.failing_since)}, for <Since at={hook.failing_since} />
           </>
         )
       }
@@ -360,7 +360,7 @@ function Facts({ hook }: { hook: WebhookReply }) {
             ['Organization', hook.organization_id === null ? <Tag kind="accent">all</Tag> : <Tag>{hook.organization_id}</Tag>],
             ['Made', <Time at={hook.created_at} />],
             hook.changed_at !== hook.created_at && ['Changed', <Time at={hook.changed_at} />],
-            hook.former_secret_until !== null && ['Secret before', <>signs too until {when(hook.former_secret_until)}</>],
+            hook.former_secret_until !== null && ['Secret before', <>signs too until {whenWithin(hook.former_secret_until)}</>],
           ]}
         />
       </Aside>
@@ -412,7 +412,7 @@ function RotateWebhook({ hook, onClose, reload }: { hook: WebhookReply; onClose:
       />
       <p class="dialog-text">
         {overlaps && hook.former_secret_until !== null
-          ? `A rotation is under way until ${when(hook.former_secret_until)}. Until then only a rotation without overlap is possible. It ends all earlier secrets at once.`
+          ? `A rotation is under way until ${whenWithin(hook.former_secret_until)}. Until then only a rotation without overlap is possible. It ends all earlier secrets at once.`
           : overlap === '0'
             ? 'The receiver cannot verify events until it has the new secret.'
             : 'Each event carries both signatures during this time, so you can change the receiver at any moment.'}

@@ -16,7 +16,7 @@ import { go, href } from '../../router';
 import { onEnd } from '../../session';
 import { Page } from '../../shell/page';
 import { count } from '../../text/sizes';
-import { when } from '../../text/times';
+import { whenWithin } from '../../text/times';
 import { WebhookDialog } from './webhook-form';
 
 /** The webhook that was made or rotated last, with its secret. Stays until it is closed. */
@@ -87,7 +87,7 @@ export function FreshWebhook({ only }: { only?: string }) {
       >
         <p>
           {hook.former_secret_until !== null
-            ? `The secret before signs too until ${when(hook.former_secret_until)}. Put the new one into the receiver before that.`
+            ? `The secret before signs too until ${whenWithin(hook.former_secret_until)}. Put the new one into the receiver before that.`
             : 'The receiver needs it to verify the signature of each event.'}
         </p>
       </SecretNotice>
@@ -160,7 +160,7 @@ export function WebhookState({ hook }: { hook: WebhookReply }) {
   }
   if (hook.state === 'failing') {
     return (
-      <State kind="bad" note={hook.failing_since !== null && <>since {when(hook.failing_since)}</>}>
+      <State kind="bad" note={hook.failing_since !== null && <>since {whenWithin(hook.failing_since)}</>}>
         Failing
       </State>
     );
