@@ -63,7 +63,7 @@ export function GridCell({ record, state, onMenu }: { record: FileRecord; state:
       </span>
       <a class="cell-name" href={href(pathOf(record))} tabIndex={-1}><Name name={record.original_name} /></a>
       <span class="cell-under">
-        <Size bytes={record.file_size} /><span class="dot"> · </span>{pixels(record) ?? kindOf(record)}
+        <Size bytes={record.file_size} /><span class="sep"> · </span>{pixels(record) ?? kindOf(record)}
       </span>
     </>
   );
