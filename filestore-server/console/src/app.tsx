@@ -6,6 +6,7 @@ import { FilesPage } from './pages/files/files';
 import { SignIn } from './pages/sign-in/sign-in';
 import { StartPage } from './pages/start/start';
 import { TrashPage } from './pages/trash/trash';
+import { UploadsPage } from './pages/uploads/page';
 import { refreshOrganizations } from './data/place';
 import { route } from './router';
 import { session, start } from './session';
@@ -20,6 +21,7 @@ const HERE: Record<string, ComponentType> = {
   files: FilesPage,
   file: FilePage,
   trash: TrashPage,
+  uploads: UploadsPage,
   more: MorePage,
 };
 

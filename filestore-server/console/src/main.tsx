@@ -4,6 +4,7 @@ import './style/base.css';
 import './style/parts.css';
 import './style/files.css';
 import './style/store.css';
+import './style/uploads.css';
 import { render } from 'preact';
 import { App } from './app';
 import { listen } from './router';
