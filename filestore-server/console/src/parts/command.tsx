@@ -1,3 +1,4 @@
+import { Fragment } from 'preact';
 import { CopyIcon } from './copy';
 
 /** Commands to copy into a terminal. Each entry is one command. A command may have several lines. */
@@ -8,7 +9,12 @@ export function Command({ commands, label = 'command' }: { commands: readonly st
       <pre tabIndex={0} aria-label={label}>
         {commands.map((command, index) => (
           <code key={index} class="command-line">
-            {command}
+            {command.split(' ').map((word, at) => (
+              <Fragment key={at}>
+                {at > 0 && ' '}
+                <span class="command-word">{word}</span>
+              </Fragment>
+            ))}
           </code>
         ))}
       </pre>

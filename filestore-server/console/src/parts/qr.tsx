@@ -1,7 +1,7 @@
-import { encode } from 'uqr';
 import { useMemo } from 'preact/hooks';
+import { qr } from '../text/qr';
 
-/** A QR code, drawn as one path. `label` says where it leads. Nothing is drawn if the text is too long for one. */
+/** A QR code, drawn as one path with its quiet zone. `label` says where it leads. Nothing is drawn if the text is too long. */
 export function Qr({ text, label, size = 160 }: { text: string; label: string; size?: number }) {
   const code = useMemo(() => draw(text), [text]);
   if (!code) return null;
@@ -22,16 +22,8 @@ export function Qr({ text, label, size = 160 }: { text: string; label: string; s
 }
 
 function draw(text: string): { size: number; path: string } | null {
-  try {
-    const { data, size } = encode(text, { ecc: 'M', border: 4 });
-    let path = '';
-    data.forEach((row, y) => {
-      row.forEach((dark, x) => {
-        if (dark) path += `M${x} ${y}h1v1h-1z`;
-      });
-    });
-    return { size, path };
-  } catch {
-    return null; // more than 2,331 bytes
-  }
+  const modules = qr(text);
+  if (!modules) return null;
+  const path = modules.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join('');
+  return { size: modules.length + 8, path };
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Button } from './button';
 import { CopyButton } from './copy';
 import { ask } from './dialog';
@@ -25,6 +25,8 @@ export function SecretNotice({
 }) {
   const [shown, setShown] = useState<'drawn' | 'masked' | 'revealed'>('drawn');
   const [copied, setCopied] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.querySelector<HTMLElement>('.button.primary')?.focus(), []);
 
   const close = async () => {
     if (copied) return onClose();
@@ -42,6 +44,7 @@ export function SecretNotice({
     <Notice kind="accent" icon="key-round" title={title} onClose={close}>
       {children}
       <div
+        ref={box}
         class="secret"
         onFocusOut={(event) => {
           const to = event.relatedTarget;

@@ -72,7 +72,7 @@ export function About() {
               <Checkbox label="Show times in UTC" hint="Otherwise times are those of this computer." checked={utc.value} onChange={showUtc} />
               <p class="quiet-text">
                 The console asks only this server, keeps your key in this tab, and stores nothing else but these choices. It is made with Preact,
-                Inter, JetBrains Mono, Lucide and uqr:{' '}
+                Inter, JetBrains Mono and Lucide:{' '}
                 <a class="link" href={new URL('licences.txt', consoleRoot).href} target="_blank" rel="noopener">
                   licences
                 </a>

@@ -91,6 +91,7 @@ function FreshKey() {
   return (
     <div class="page-notice">
       <SecretNotice
+        key={key.key}
         secret={key.key}
         what={`key ${key.name}`}
         title={rotated ? `${key.name} has a new secret. It is shown this once.` : `The key ${key.name} was made. It is shown this once.`}

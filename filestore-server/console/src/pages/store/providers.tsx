@@ -206,7 +206,7 @@ function Down({ provider }: { provider: AdminProvider }) {
       kind="bad"
       title={
         <>
-          {code} {provider.state === 'half_open' ? 'is on trial' : 'does not answer'}
+          {code} is {provider.state === 'half_open' ? 'on trial' : 'down'}
           {provider.state_since !== null && (
             <>
               {' '}
@@ -275,7 +275,7 @@ function Facts({ provider }: { provider: AdminProvider }) {
             provider.last_error_at !== null && ['Last error', <Time at={provider.last_error_at} />],
           ]}
         />
-        {provider.last_error !== null && (
+        {provider.last_error !== null && !isDown(provider) && (
           <p class="fact-error">
             <bdi>{provider.last_error}</bdi>
           </p>

@@ -80,6 +80,7 @@ export function FreshWebhook({ only }: { only?: string }) {
   return (
     <div class="page-notice">
       <SecretNotice
+        key={hook.secret}
         secret={hook.secret}
         what={`secret of ${hook.name || hook.url}`}
         title={`The secret of ${hook.name || hook.url} is shown this once.`}

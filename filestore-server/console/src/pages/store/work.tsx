@@ -66,7 +66,6 @@ function Sync({ status, reload }: { status: StatusReply; reload: () => Promise<v
           icon="play"
           busy={run?.state === 'running'}
           disabled={pending === 0 && run?.state !== 'running'}
-          label="Run the sync now"
           onClick={() =>
             startRun('sync', async () => {
               const { data } = await call('POST', '/admin/sync/run', { body: {} });
@@ -237,7 +236,7 @@ function Purge({ status, open }: { status: StatusReply; open: (what: 'due' | 'no
       title="Purge"
       action={
         <>
-          <Button size="small" kind="danger" disabled={waiting + due === 0} label="Purge all deleted files now" onClick={() => open('now')}>
+          <Button size="small" kind="danger" disabled={waiting + due === 0} onClick={() => open('now')}>
             Purge all now…
           </Button>
           <Button size="small" label="Run the purge of what is due" onClick={() => open('due')}>
