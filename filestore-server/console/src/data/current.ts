@@ -1,0 +1,111 @@
+// The listing that is shown or was shown last, kept up to date by events. The page of one file walks along it.
+import { effect, signal } from '@preact/signals';
+import { call, type FileRecord, type LogEvent } from '../api/call';
+import { onEnd } from '../session';
+import { drop } from './selection';
+import { onEvent, onGap } from './events';
+import { filterKey, Listing, type Filter } from './listing';
+import { refreshUsage } from './place';
+
+export const current = signal<Listing | null>(null);
+
+/** Opens the listing of a filter, or gives back the one that is open. */
+export function openListing(filter: Filter): Listing {
+  const open = current.peek();
+  if (open && filterKey(open.filter) === filterKey(filter)) return open;
+  const next = new Listing(filter);
+  open?.close();
+  current.value = next;
+  void next.more();
+  return next;
+}
+
+/** A record changed on this page: it is shown at once as the server returned it. */
+export function noteRecord(record: FileRecord): void {
+  current.peek()?.update(record);
+}
+
+const stale = new Set<string>();
+let reading: ReturnType<typeof setTimeout> | undefined;
+
+function reread(id: string): void {
+  stale.add(id);
+  reading ??= setTimeout(() => void readStale(), 400);
+}
+
+async function readStale(): Promise<void> {
+  const listing = current.peek();
+  const ids = [...stale];
+  stale.clear();
+  reading = undefined;
+  if (!listing) return;
+  if (ids.length > 60) return listing.refresh();
+  await Promise.all(ids.map(async (file_id) => {
+    try {
+      const { data } = await call('GET', '/files/{file_id}/info', { path: { file_id } });
+      if (current.peek() !== listing) return;
+      const belongs = (data.purge_status !== null) === (listing.filter.deleted === true);
+      if (!belongs) listing.remove(new Set([file_id]));
+      else if (listing.indexOf(file_id) >= 0) listing.update(data);
+      else listing.insert([data]);
+    } catch {
+      // It is gone again, or cannot be read now. The next event or the next visit shows it.
+    }
+  }));
+}
+
+function concerns(event: LogEvent, filter: Filter): boolean {
+  if (event.data.organization_id !== filter.organization) return false;
+  return filter.sub_system === undefined || event.data.sub_system === undefined || event.data.sub_system === filter.sub_system;
+}
+
+/** Whether every file of the sub-system is in the listing, so that an upload is surely new in it. */
+const isPlain = (filter: Filter): boolean =>
+  !filter.mime_type && !filter.name_prefix && !filter.created_after && !filter.created_before && !filter.sync_status && filter.metadata.length === 0;
+
+onEvent((event) => {
+  const listing = current.peek();
+  const id = event.data.file_id;
+  if (event.type.startsWith('file.')) refreshUsage(800);
+  if (!listing || !id || !concerns(event, listing.filter)) return;
+  const { filter } = listing;
+  const arrives = filter.deleted ? ['file.deleted', 'file.expired'] : ['file.uploaded', 'file.put_back'];
+  const leaves = filter.deleted ? ['file.restored', 'file.purged'] : ['file.deleted', 'file.expired', 'file.purged'];
+  if (leaves.includes(event.type)) {
+    listing.remove(new Set([id]));
+    drop([id]);
+  } else if (arrives.includes(event.type)) {
+    if (listing.indexOf(id) >= 0) return;
+    // The trash comes by creation, so what is deleted now can belong anywhere: it is read, and put in its place.
+    if (filter.deleted) reread(id);
+    else if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
+  } else if (event.type === 'file.restored') {
+    reread(id);
+  } else if (listing.indexOf(id) >= 0) {
+    reread(id);
+  }
+});
+onGap(() => void current.peek()?.refresh());
+
+/** Lets new files in by themselves while the view is at its top. */
+export function letIn(atTop: { readonly value: boolean }): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const end = effect(() => {
+    const listing = current.value;
+    if (!listing || !atTop.value || listing.above.value.size === 0) return;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      if (atTop.value && current.peek() === listing) void listing.head();
+    }, 350);
+  });
+  return () => {
+    clearTimeout(timer);
+    end();
+  };
+}
+
+onEnd(() => {
+  current.peek()?.close();
+  current.value = null;
+  stale.clear();
+});

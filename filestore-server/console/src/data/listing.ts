@@ -1,0 +1,404 @@
+// A listing that goes to its end by cursor, over any number of files.
+//
+// Pages of 200 records. At most 20 of them are kept around the view. Of the others only the cursor, the number of
+// records and the runs of days are kept, so scrolling back asks again. Each record that lived throughout appears
+// exactly once: a page that is asked for again ends where it ended before.
+import { batch, signal } from '@preact/signals';
+import { call, isAbort, type FileRecord } from '../api/call';
+import { utc } from '../text/times';
+
+export const PAGE = 200;
+const KEPT = 20;
+/** Short and empty pages that are followed without asking. */
+const PATIENCE = 20;
+
+export interface Filter {
+  organization: string;
+  sub_system?: string;
+  mime_type?: string;
+  name_prefix?: string;
+  created_after?: string;
+  created_before?: string;
+  sync_status?: string;
+  metadata: [key: string, value: string][];
+  /** Files in the trash instead of live files. */
+  deleted?: boolean;
+}
+
+export const filterKey = (filter: Filter): string => JSON.stringify(filter);
+
+/** Consecutive records of one day. */
+export interface Run {
+  day: string;
+  count: number;
+}
+
+interface Page {
+  cursor: string | null;
+  count: number;
+  items: FileRecord[] | null;
+  runs: Run[];
+  /** Where the page ends: the time of its last record, and the ids of that millisecond. */
+  until: { at: string; ids: string[] } | null;
+  /** When the view needed it last, to know which page goes first. */
+  used: number;
+  loading: boolean;
+}
+
+/** The calendar day of a time, in the zone that the reader chose: `2026-11-27`. */
+export function dayOf(time: string): string {
+  if (utc.peek()) return time.slice(0, 10);
+  const date = new Date(time);
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+function runsOf(items: readonly FileRecord[]): Run[] {
+  const runs: Run[] = [];
+  for (const item of items) {
+    const day = dayOf(item.created_at);
+    const last = runs[runs.length - 1];
+    if (last?.day === day) last.count += 1;
+    else runs.push({ day, count: 1 });
+  }
+  return runs;
+}
+
+function endOf(items: readonly FileRecord[]): Page['until'] {
+  const last = items[items.length - 1];
+  if (!last) return null;
+  return { at: last.created_at, ids: items.filter((one) => one.created_at === last.created_at).map((one) => one.file_id) };
+}
+
+export class Listing {
+  /** Counts every change, for what is drawn from this listing. */
+  readonly version = signal(0);
+  /** True when the last page was seen, so that `count` is the whole. */
+  readonly complete = signal(false);
+  readonly loading = signal(false);
+  readonly error = signal<unknown>(null);
+  /** Set if many pages in turn had nothing: how many files the server has looked at since the last record. */
+  readonly lookedAt = signal<number | null>(null);
+  /** New files above the first record, which the view has not let in. */
+  readonly above = signal<ReadonlySet<string>>(new Set());
+
+  readonly filter: Filter;
+  #pages: Page[] = [];
+  #starts: number[] = [];
+  #next: string | null = null;
+  #total = 0;
+  #clock = 0;
+  #end = new AbortController();
+  #merged: Run[] | null = null;
+
+  constructor(filter: Filter) {
+    this.filter = filter;
+  }
+
+  /** Number of records so far. */
+  get count(): number {
+    return this.#total;
+  }
+
+  /** True before the first reply. */
+  get isFresh(): boolean {
+    return this.#pages.length === 0 && !this.complete.peek();
+  }
+
+  close(): void {
+    this.#end.abort(new DOMException('the listing was left', 'AbortError'));
+  }
+
+  /** The runs of days over all records so far. */
+  runs(): Run[] {
+    if (this.#merged) return this.#merged;
+    const merged: Run[] = [];
+    for (const page of this.#pages) {
+      for (const run of page.runs) {
+        const last = merged[merged.length - 1];
+        if (last?.day === run.day) last.count += run.count;
+        else merged.push({ ...run });
+      }
+    }
+    return (this.#merged = merged);
+  }
+
+  /** The record at a place, or null while its page is not here. */
+  at(index: number): FileRecord | null {
+    const number = this.#pageOf(index);
+    const page = this.#pages[number];
+    return page?.items?.[index - (this.#starts[number] ?? 0)] ?? null;
+  }
+
+  /** Where a record is, if its page is here. */
+  indexOf(id: string): number {
+    for (const [number, page] of this.#pages.entries()) {
+      const at = page.items?.findIndex((one) => one.file_id === id) ?? -1;
+      if (at >= 0) return (this.#starts[number] ?? 0) + at;
+    }
+    return -1;
+  }
+
+  /** All records that are here, in order. */
+  *loaded(): Generator<FileRecord> {
+    for (const page of this.#pages) if (page.items) yield* page.items;
+  }
+
+  /** Number of records that are here. */
+  get loadedCount(): number {
+    return this.#pages.reduce((sum, page) => sum + (page.items?.length ?? 0), 0);
+  }
+
+  /** Says which records the view needs. Asks for what is missing, and lets go of what is far. */
+  need(from: number, to: number): void {
+    this.#clock += 1;
+    const first = this.#pageOf(Math.max(0, from));
+    const last = this.#pageOf(Math.max(0, to));
+    for (let number = first; number <= last; number += 1) {
+      const page = this.#pages[number];
+      if (!page) continue;
+      page.used = this.#clock;
+      if (!page.items) void this.#again(page);
+    }
+    if (to >= this.#total - PAGE) void this.more();
+    this.#forget();
+  }
+
+  /** Asks for the next page. Follows short pages by itself. */
+  async more(): Promise<void> {
+    if (this.loading.peek() || this.complete.peek() || this.error.peek() !== null || this.lookedAt.peek() !== null) return;
+    this.loading.value = true;
+    try {
+      for (let empty = 0; ; ) {
+        const { items, next_cursor } = await this.#ask(this.#next);
+        if (items.length > 0 || this.#pages.length === 0) {
+          this.#pages.push({
+            cursor: this.#next, count: items.length, items, runs: runsOf(items), until: endOf(items),
+            used: this.#clock, loading: false,
+          });
+        }
+        empty += items.length < PAGE / 10 ? 1 : 0;
+        this.#next = next_cursor;
+        this.#changed();
+        if (next_cursor === null) {
+          this.complete.value = true;
+          return;
+        }
+        if (items.length >= PAGE / 10) return;
+        if (empty >= PATIENCE) {
+          this.lookedAt.value = empty * 5000;
+          return;
+        }
+      }
+    } catch (error) {
+      if (!isAbort(error)) this.error.value = error;
+    } finally {
+      this.loading.value = false;
+    }
+  }
+
+  /** Goes on after an error or after many empty pages. */
+  retry(): void {
+    batch(() => {
+      this.error.value = null;
+      this.lookedAt.value = null;
+    });
+    void this.more();
+    this.version.value += 1;
+  }
+
+  /** Takes records away: they were deleted, restored or purged. */
+  remove(ids: ReadonlySet<string>): void {
+    let changed = false;
+    for (const page of this.#pages) {
+      if (!page.items) continue;
+      const kept = page.items.filter((one) => !ids.has(one.file_id));
+      if (kept.length === page.items.length) continue;
+      changed = true;
+      page.items = kept;
+      page.count = kept.length;
+      page.runs = runsOf(kept);
+    }
+    if ([...ids].some((id) => this.above.peek().has(id))) {
+      this.above.value = new Set([...this.above.peek()].filter((id) => !ids.has(id)));
+    }
+    if (changed) this.#changed();
+  }
+
+  /** Puts records back where they were, as far as their page is here. */
+  insert(records: readonly FileRecord[]): void {
+    for (const record of records) {
+      if (this.indexOf(record.file_id) >= 0) continue;
+      const page = this.#pages.find((one, number) => {
+        const isLast = number === this.#pages.length - 1;
+        return one.until === null || one.until.at <= record.created_at || (isLast && this.complete.peek());
+      });
+      if (!page?.items) continue;
+      const at = page.items.findIndex((one) => one.created_at < record.created_at);
+      page.items = at < 0 ? [...page.items, record] : page.items.toSpliced(at, 0, record);
+      page.count = page.items.length;
+      page.runs = runsOf(page.items);
+      page.until ??= endOf(page.items);
+    }
+    this.#changed();
+  }
+
+  /** Replaces a record by its newer form. */
+  update(record: FileRecord): void {
+    for (const page of this.#pages) {
+      const at = page.items?.findIndex((one) => one.file_id === record.file_id) ?? -1;
+      if (at < 0 || !page.items) continue;
+      page.items = page.items.with(at, record);
+      this.version.value += 1;
+      return;
+    }
+  }
+
+  /** Lets the new files in at the top. Returns how many there were. */
+  async head(): Promise<number> {
+    const known = new Set(this.#pages[0]?.items?.map((one) => one.file_id));
+    const first = this.#pages[0];
+    if (!first || first.count === 0 || !first.items || this.filter.name_prefix !== undefined) {
+      await this.reload();
+      return 0;
+    }
+    const newest = first.items[0]?.created_at ?? '';
+    try {
+      const { items } = await this.#ask(null);
+      const border = items.findIndex((one) => known.has(one.file_id) || one.created_at < newest);
+      if (border < 0) {
+        // More than a page came in between: begin again at the top.
+        await this.reload();
+        return this.#total;
+      }
+      const fresh = items.slice(0, border);
+      this.above.value = new Set();
+      if (fresh.length === 0) return 0;
+      // The same, cut at the border, for its cursor: with it the page can be asked for again.
+      const cut = await this.#ask(null, fresh.length);
+      if (cut.items.length !== fresh.length || cut.items.some((one, at) => one.file_id !== fresh[at]?.file_id)) {
+        return this.head();
+      }
+      first.cursor = cut.next_cursor;
+      this.#pages.unshift({
+        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), until: endOf(fresh),
+        used: this.#clock, loading: false,
+      });
+      this.#changed();
+      return fresh.length;
+    } catch (error) {
+      if (!isAbort(error)) this.error.value = error;
+      return 0;
+    }
+  }
+
+  /** Begins again at the top. What is shown stays until the reply. */
+  async reload(): Promise<void> {
+    try {
+      const { items, next_cursor } = await this.#ask(null);
+      batch(() => {
+        this.#pages = [{
+          cursor: null, count: items.length, items, runs: runsOf(items), until: endOf(items), used: this.#clock, loading: false,
+        }];
+        this.#next = next_cursor;
+        this.complete.value = next_cursor === null;
+        this.error.value = null;
+        this.lookedAt.value = null;
+        this.above.value = new Set();
+        this.#changed();
+      });
+    } catch (error) {
+      if (!isAbort(error)) this.error.value = error;
+    }
+  }
+
+  /** Reads again what is in view. What is not in view is read again when it comes into view. */
+  async refresh(): Promise<void> {
+    const inView = this.#pages.filter((page) => page.items && page.used === this.#clock);
+    for (const page of this.#pages) if (!inView.includes(page)) page.items = null;
+    await Promise.all(inView.map((page) => this.#again(page)));
+  }
+
+  /** The records between two places, for a selection. Asks for the pages that are not here, and keeps none of them. */
+  async range(from: number, to: number): Promise<FileRecord[]> {
+    const records: FileRecord[] = [];
+    const first = this.#pageOf(from);
+    const last = this.#pageOf(to);
+    for (let number = first; number <= last; number += 1) {
+      const page = this.#pages[number];
+      if (!page) break;
+      const items = page.items ?? (await this.#fetch(page));
+      const start = this.#starts[number] ?? 0;
+      records.push(...items.slice(Math.max(0, from - start), Math.max(0, to - start + 1)));
+    }
+    return records;
+  }
+
+  #ask(cursor: string | null, limit = PAGE): Promise<{ items: FileRecord[]; next_cursor: string | null }> {
+    const { organization, deleted, metadata, ...rest } = this.filter;
+    const query: Record<string, string | number | undefined> = {
+      organization_id: organization,
+      ...rest,
+      ...(deleted ? { purge_status: 'SYSTEM_PURGE' } : {}),
+      ...Object.fromEntries(metadata.map(([key, value]) => [`metadata.${key}`, value])),
+      limit,
+      cursor: cursor ?? undefined,
+    };
+    return call('GET', '/files', { query: query as never, signal: this.#end.signal }).then(({ data }) => data);
+  }
+
+  async #fetch(page: Page): Promise<FileRecord[]> {
+    const { items } = await this.#ask(page.cursor, PAGE);
+    const { until } = page;
+    if (!until) return items;
+    const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
+    if (border >= 0) return items.slice(0, border + 1);
+    return this.filter.name_prefix === undefined ? items.filter((one) => one.created_at > until.at) : items.slice(0, page.count);
+  }
+
+  async #again(page: Page): Promise<void> {
+    if (page.loading) return;
+    page.loading = true;
+    try {
+      const items = await this.#fetch(page);
+      page.items = items;
+      page.count = items.length;
+      page.runs = runsOf(items);
+      this.#changed();
+    } catch (error) {
+      if (!isAbort(error)) this.error.value = error;
+    } finally {
+      page.loading = false;
+    }
+  }
+
+  #forget(): void {
+    const here = this.#pages.filter((page) => page.items);
+    if (here.length <= KEPT) return;
+    here.sort((a, b) => a.used - b.used);
+    for (const page of here.slice(0, here.length - KEPT)) if (page.used !== this.#clock) page.items = null;
+  }
+
+  #pageOf(index: number): number {
+    let low = 0;
+    let high = this.#pages.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((this.#starts[middle] ?? 0) <= index) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  #changed(): void {
+    let sum = 0;
+    this.#starts = this.#pages.map((page) => {
+      const start = sum;
+      sum += page.count;
+      return start;
+    });
+    this.#total = sum;
+    this.#merged = null;
+    this.version.value += 1;
+  }
+}

@@ -1,0 +1,141 @@
+// Thumbnails by contact sheets: the cells that rest in the view are asked for together.
+import { Problem, isAbort, request, type FileRecord } from '../api/call';
+import { me, onEnd } from '../session';
+
+const REST_MS = 80;
+const MOST = 40;
+const KEPT_BYTES = 32 * 1024 * 1024;
+
+interface Sheet {
+  blob: Blob;
+  /** Cell by id and version. */
+  cells: Map<string, number>;
+  columns: number;
+  side: number;
+  used: number;
+}
+
+export const thumbSide = (): 200 | 400 => (devicePixelRatio > 1 ? 400 : 200);
+const keyOf = (record: FileRecord): string => `${record.file_id}@${record.version}`;
+
+/** Whether the server can make a picture of the file. */
+export function hasPicture(record: FileRecord): boolean {
+  if (record.width !== null) return true;
+  return me.peek()?.features.converted_types.includes(record.mime_type) ?? false;
+}
+
+const sheets = new Set<Sheet>();
+const failed = new Map<string, number>();
+const wanted = new Map<string, { record: FileRecord; canvas: HTMLCanvasElement; done: () => void }>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+let clock = 0;
+let running = 0;
+let notBefore = 0;
+
+function sheetOf(key: string): Sheet | null {
+  for (const sheet of sheets) if (sheet.cells.has(key)) return sheet;
+  return null;
+}
+
+/** Draws the picture of a record into a canvas as soon as it is here. Returns how to give up. */
+export function want(record: FileRecord, canvas: HTMLCanvasElement, done: () => void): () => void {
+  const key = keyOf(record);
+  wanted.set(key, { record, canvas, done });
+  plan(sheetOf(key) ? 0 : REST_MS);
+  return () => {
+    if (wanted.get(key)?.canvas === canvas) wanted.delete(key);
+  };
+}
+
+function plan(delay: number): void {
+  clearTimeout(timer);
+  timer = setTimeout(() => void work(), Math.max(delay, notBefore - Date.now()));
+}
+
+async function work(): Promise<void> {
+  await drawKnown();
+  if (running >= 2) return;
+  const missing = [...wanted.values()].filter(({ record }) => {
+    const key = keyOf(record);
+    return !sheetOf(key) && (failed.get(key) ?? 0) < Date.now();
+  });
+  if (missing.length === 0) return;
+  const now = missing.slice(0, MOST).map(({ record }) => record);
+  running += 1;
+  try {
+    await ask(now);
+  } catch (error) {
+    if (error instanceof Problem && (error.status === 503 || error.status === 429)) {
+      notBefore = Date.now() + (error.retryAfter ?? 2) * 1000;
+    } else if (!isAbort(error)) {
+      for (const record of now) failed.set(keyOf(record), Date.now() + 30_000);
+    }
+  } finally {
+    running -= 1;
+  }
+  await drawKnown();
+  if (wanted.size > 0) plan(REST_MS);
+}
+
+async function ask(records: FileRecord[]): Promise<void> {
+  const side = thumbSide();
+  // 16 megapixels are the most that the server makes: 100 cells of 400.
+  const response = await request('GET', '/sheets', {
+    query: { ids: records.map((one) => one.file_id).join(','), size: side, fit: 'cover' } as never,
+    headers: { Accept: 'image/webp' },
+  });
+  const blob = await response.blob();
+  const columns = Math.ceil(Math.sqrt(records.length));
+  const cells = new Map(records.map((record, at) => [keyOf(record), at]));
+  sheets.add({ blob, cells, columns, side, used: (clock += 1) });
+  let total = [...sheets].reduce((sum, one) => sum + one.blob.size, 0);
+  for (const sheet of [...sheets].sort((a, b) => a.used - b.used)) {
+    if (total <= KEPT_BYTES || sheets.size <= 2) break;
+    sheets.delete(sheet);
+    total -= sheet.blob.size;
+  }
+}
+
+async function drawKnown(): Promise<void> {
+  const bySheet = new Map<Sheet, string[]>();
+  for (const key of wanted.keys()) {
+    const sheet = sheetOf(key);
+    if (sheet) bySheet.set(sheet, [...(bySheet.get(sheet) ?? []), key]);
+  }
+  for (const [sheet, keys] of bySheet) {
+    let picture: ImageBitmap;
+    try {
+      picture = await createImageBitmap(sheet.blob);
+    } catch {
+      sheets.delete(sheet);
+      for (const key of keys) failed.set(key, Date.now() + 30_000);
+      continue;
+    }
+    sheet.used = clock += 1;
+    for (const key of keys) {
+      const place = wanted.get(key);
+      const cell = sheet.cells.get(key);
+      if (!place || cell === undefined) continue;
+      wanted.delete(key);
+      draw(place.canvas, picture, cell, sheet);
+      place.done();
+    }
+    picture.close();
+  }
+}
+
+function draw(canvas: HTMLCanvasElement, picture: ImageBitmap, cell: number, { columns, side }: Sheet): void {
+  const x = (cell % columns) * side;
+  const y = Math.floor(cell / columns) * side;
+  if (canvas.width !== side) canvas.width = canvas.height = side;
+  const context = canvas.getContext('2d');
+  context?.clearRect(0, 0, side, side);
+  context?.drawImage(picture, x, y, side, side, 0, 0, side, side);
+}
+
+onEnd(() => {
+  sheets.clear();
+  wanted.clear();
+  failed.clear();
+  clearTimeout(timer);
+});

@@ -1,0 +1,88 @@
+/** The purge by hand: counted first, then confirmed. */
+
+import { useState } from 'preact/hooks';
+import { call, type PurgeReport } from '../../api/call';
+import { useLoad } from '../../data/load';
+import { Button } from '../../parts/button';
+import { CancelButton, Dialog } from '../../parts/dialog';
+import { ErrorLine } from '../../parts/error';
+import { TextField } from '../../parts/field';
+import { Shown } from '../../parts/loaded';
+import { Notice } from '../../parts/notice';
+import { say } from '../../parts/toast';
+import { count, counted, size } from '../../text/sizes';
+
+/** `now` purges deleted files without their grace period: nobody can restore them afterwards. */
+export function PurgeDialog({ now, onClose, onDone }: { now: boolean; onClose: () => void; onDone: () => void }) {
+  const plan = useLoad(`purge plan ${now}`, async (signal) =>
+    (await call('POST', '/admin/purge/run', { body: { dry_run: true, ...(now && { now }) }, signal })).data,
+  );
+  const [typed, setTyped] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const files = plan.data?.purged ?? 0;
+  const work = plan.data ? plan.data.purged + plan.data.expired + plan.data.blobs_removed : 0;
+  const asksNumber = now && files > 0;
+  const ready = work > 0 && (!asksNumber || typed.replaceAll(',', '').trim() === String(files));
+
+  const run = async () => {
+    if (!ready || busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      const { data } = await call('POST', '/admin/purge/run', { body: now ? { now } : {} });
+      say(result(data));
+      onDone();
+      onClose();
+    } catch (reason) {
+      setError(reason);
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog
+      title={now ? 'Purge all deleted files now' : 'Purge what is due'}
+      onClose={() => !busy && onClose()}
+      onSubmit={run}
+      actions={
+        <>
+          <CancelButton onClick={onClose} />
+          <Button type="submit" kind="danger" disabled={!ready} busy={busy}>
+            Purge
+          </Button>
+        </>
+      }
+    >
+      <Shown of={plan} rows={2} what="Plan">
+        {(data) => (
+          <div class="dialog-text">
+            <p>
+              <strong>{counted(data.purged, 'file')}</strong> of {size(data.purged_bytes)}
+              {data.blobs_removed > 0 && <>, {counted(data.blobs_removed, 'replaced blob')}</>}
+              {data.expired > 0 && <>, {counted(data.expired, 'expired temporary file')}</>}.
+            </p>
+            <p>
+              {now
+                ? 'Their grace period is ignored. The bytes are removed everywhere, and no request brings them back.'
+                : 'Their grace period has ended. The server removes them by itself too.'}
+            </p>
+            {!now && data.waiting > 0 && <p>{counted(data.waiting, 'further file')} can still be restored and stay.</p>}
+            {data.is_paused && (
+              <Notice kind="warn">
+                <p>The purge is paused because the clock of the server jumped forward.</p>
+              </Notice>
+            )}
+          </div>
+        )}
+      </Shown>
+      {asksNumber && <TextField label={`Type ${files} to confirm`} value={typed} onInput={setTyped} inputMode="numeric" autoComplete="off" mono />}
+      {error !== null && <ErrorLine error={error} />}
+    </Dialog>
+  );
+}
+
+function result(report: PurgeReport): string {
+  const failed = report.failed > 0 ? `, ${count(report.failed)} failed and are tried again` : '';
+  return `${counted(report.purged, 'file')} of ${size(report.purged_bytes)} purged${failed}`;
+}

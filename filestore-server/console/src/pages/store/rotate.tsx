@@ -1,0 +1,75 @@
+/** The dialog that gives a key a new secret. */
+
+import { useState } from 'preact/hooks';
+import { call, type KeyReply, type NewKeyReply } from '../../api/call';
+import { Button } from '../../parts/button';
+import { Radios } from '../../parts/checkbox';
+import { Dialog } from '../../parts/dialog';
+import { ErrorLine } from '../../parts/error';
+import { me, signIn } from '../../session';
+
+export const OVERLAPS = [
+  { value: '0', label: 'None' },
+  { value: '3600', label: '1 hour' },
+  { value: '86400', label: '24 hours' },
+  { value: '604800', label: '7 days' },
+] as const;
+export type Overlap = (typeof OVERLAPS)[number]['value'];
+
+export function RotateDialog({
+  target,
+  onClose,
+  onRotated,
+}: {
+  target: KeyReply;
+  onClose: () => void;
+  onRotated: (key: NewKeyReply) => void;
+}) {
+  const [overlap, setOverlap] = useState<Overlap>('86400');
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const own = me.value?.key?.id === target.id;
+
+  const rotate = async () => {
+    if (busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      const { data } = await call('POST', '/admin/keys/{key_id}/rotate', {
+        path: { key_id: target.id },
+        body: { overlap_s: Number(overlap) },
+      });
+      if (own) await signIn(data.key);
+      onRotated(data);
+    } catch (reason) {
+      setError(reason);
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog
+      title={`Rotate ${target.name}`}
+      onClose={() => !busy && onClose()}
+      onSubmit={rotate}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind={overlap === '0' ? 'danger' : 'primary'} busy={busy}>
+            Rotate
+          </Button>
+        </>
+      }
+    >
+      <p class="dialog-text">The key gets a new secret, which is shown once. Its id, scopes and organizations stay.</p>
+      <Radios legend="The secret before is accepted for" value={overlap} onChange={setOverlap} choices={OVERLAPS} row />
+      <p class="dialog-text">
+        {overlap === '0'
+          ? 'Programs with the secret of now get 401 at once. Choose this if the secret leaked.'
+          : 'Programs with the secret of now keep working during this time. Replace the secret in each of them before it ends.'}
+      </p>
+      {own && <p class="dialog-text">This session continues with the new secret.</p>}
+      {error !== null && <ErrorLine error={error} />}
+    </Dialog>
+  );
+}

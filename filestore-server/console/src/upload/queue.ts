@@ -1,0 +1,307 @@
+// The queue of uploads: three at a time, each with its own fate. It outlives pages and sessions, but not the tab.
+import { batch, effect, signal, untracked } from '@preact/signals';
+import { cancelUpload, fingerprintOf, Problem, upload, uploadBatch, type StoredUpload } from 'filestore-client';
+import { server, serverNow } from '../api/call';
+import { refreshUsage, usage } from '../data/place';
+import { keepAwake, may, me } from '../session';
+import { announce } from '../shell/live';
+import { counted } from '../text/sizes';
+import { refusal } from './checks';
+import { bytes, store } from './connection';
+import { Item, type State, type Target } from './item';
+
+const AT_A_TIME = 3;
+/** Pause between two looks at the sums, in milliseconds. */
+const PUBLISH_MS = 150;
+/** The speed is that of these last milliseconds. */
+const SPEED_MS = 12_000;
+
+/** All items, in the order of their arrival. */
+const items: Item[] = [];
+/** The newest item of each file. */
+const byMark = new Map<string, Item>();
+/** Places in `items` before this one have none that waits. */
+let head = 0;
+let running = 0;
+
+/** Grows when items come, go, or change their state. */
+export const version = signal(0);
+
+/** Sums over the queue, of files and bytes. */
+export interface Totals {
+  files: number;
+  stored: number;
+  failed: number;
+  paused: number;
+  active: number;
+  bytes: number;
+  storedBytes: number;
+  sentBytes: number;
+  /** Bytes a second, by what the server has acknowledged. Null at the start. */
+  speed: number | null;
+}
+
+const NONE: Totals = {
+  files: 0, stored: 0, failed: 0, paused: 0, active: 0, bytes: 0, storedBytes: 0, sentBytes: 0, speed: null,
+};
+export const totals = signal<Totals>(NONE);
+
+/** Everything in the queue. Read `version` to hear of changes. */
+export const all = (): readonly Item[] => items;
+
+// What goes in.
+
+/** Puts files into the queue. A file that is there already and not stored is tried again instead. */
+export function add(files: readonly File[], target: Target): void {
+  const used = usage.peek()?.organization_id === target.organization ? usage.peek() : null;
+  const ahead = pending(target.organization);
+  for (const file of files) {
+    const item = new Item([file], target);
+    const before = byMark.get(item.mark);
+    if (before && before.state !== 'stored') {
+      if (before.state === 'failed' || before.state === 'paused') {
+        before.files = [file];
+        resume(before);
+      }
+      continue;
+    }
+    const problem = refusal(file, me.peek()?.limits, used, ahead);
+    if (problem === null) {
+      ahead.bytes += file.size;
+      ahead.files += 1;
+    } else {
+      item.problem = problem;
+      item.state = 'failed';
+    }
+    byMark.set(item.mark, item);
+    items.push(item);
+  }
+  changed();
+  pump();
+}
+
+/** Puts files into the queue that are stored together or not at all. */
+export function addBatch(files: readonly File[], target: Target): void {
+  items.push(new Item([...files], target));
+  changed();
+  pump();
+}
+
+function pending(organization: string): { bytes: number; files: number } {
+  const open = items.filter((item) => item.target.organization === organization && !ended(item));
+  return {
+    bytes: open.reduce((sum, item) => sum + item.size, 0),
+    files: open.reduce((sum, item) => sum + item.count, 0),
+  };
+}
+
+const ended = (item: Item): boolean => item.state === 'stored' || item.state === 'failed';
+
+// What runs.
+
+function pump(): void {
+  if (me.peek() === null || !may('write')) return;
+  while (running < AT_A_TIME) {
+    while (head < items.length && items[head]?.state !== 'waiting') head += 1;
+    const next = items[head];
+    if (!next) return;
+    void run(next);
+  }
+}
+
+async function run(item: Item): Promise<void> {
+  const stop = new AbortController();
+  item.stop = stop;
+  running += 1;
+  set(item, 'running');
+  try {
+    bytes.key = server.key;
+    item.record = await send(item, stop.signal);
+    item.files = [];
+    item.stored = item.sent = item.size;
+    set(item, 'stored');
+  } catch (error) {
+    if (!stop.signal.aborted && !(error instanceof Problem && error.status === 401)) {
+      item.problem = error;
+      set(item, 'failed');
+    } else if (item.state === 'running') {
+      // The session has ended. After signing in, it goes on.
+      set(item, 'waiting');
+    }
+  } finally {
+    item.stop = null;
+    running -= 1;
+    pump();
+    told();
+  }
+}
+
+async function send(item: Item, signal: AbortSignal): Promise<Item['record']> {
+  const { organization: organization_id, subSystem: sub_system } = item.target;
+  const options = {
+    organization_id,
+    sub_system,
+    signal,
+    // Offline, an upload waits as long as it takes.
+    patienceMs: Infinity,
+    onProgress: (progress: Parameters<Item['note']>[0]) => {
+      item.note(progress);
+      publish();
+    },
+  };
+  const [file] = item.files;
+  if (item.count === 1 && file) return upload(bytes, file, { ...options, store });
+  const [first] = await uploadBatch(bytes, item.files, options);
+  return first ?? null;
+}
+
+/** Says when the last of them is done. */
+function told(): void {
+  const { active, stored, failed } = (publishNow(), totals.peek());
+  if (active > 0 || stored + failed === 0) return;
+  refreshUsage(500);
+  announce(`${counted(stored, 'file')} stored${failed > 0 ? `, ${failed} failed` : ''}`);
+}
+
+// What the visitor asks for.
+
+export function pause(item: Item): void {
+  if (item.state !== 'running' && item.state !== 'waiting') return;
+  set(item, 'paused');
+  item.stop?.abort();
+}
+
+export function resume(item: Item): void {
+  if (item.state !== 'paused' && item.state !== 'failed') return;
+  item.problem = null;
+  head = Math.min(head, items.indexOf(item));
+  set(item, 'waiting');
+  pump();
+}
+
+export function pauseAll(): void {
+  batch(() => items.forEach(pause));
+}
+
+export function resumeAll(): void {
+  batch(() => items.filter((item) => item.state === 'paused').forEach(resume));
+}
+
+export function retryFailed(): void {
+  batch(() => items.filter((item) => item.canRetry).forEach(resume));
+}
+
+/** Takes an item out of the queue. If a part of it is at the server, the server removes that part. */
+export async function remove(item: Item): Promise<void> {
+  const at = items.indexOf(item);
+  if (at < 0) return;
+  const entry = item.state === 'stored' ? undefined : await entryOf(item);
+  items.splice(at, 1);
+  byMark.delete(item.mark);
+  head = 0;
+  item.stop?.abort();
+  changed();
+  if (entry) await cancelUpload(bytes, entry, store);
+}
+
+/** Takes out what is stored. With `failed`, also what has failed. */
+export function clear(failed = false): void {
+  const rest = items.filter((item) => !(item.state === 'stored' || (failed && item.state === 'failed')));
+  items.length = 0;
+  byMark.clear();
+  for (const item of rest) {
+    items.push(item);
+    byMark.set(item.mark, item);
+  }
+  head = 0;
+  samples.length = 0;
+  changed();
+}
+
+async function entryOf(item: Item): Promise<StoredUpload | undefined> {
+  const fingerprint = fingerprintFor(item);
+  return fingerprint === undefined ? undefined : store.get(fingerprint).catch(() => undefined);
+}
+
+function fingerprintFor({ file, target }: Item): string | undefined {
+  return file && fingerprintOf(bytes, file, { organization_id: target.organization, sub_system: target.subSystem });
+}
+
+/** What the store calls the files of the queue. */
+export function fingerprints(): Set<string | undefined> {
+  return new Set(items.map(fingerprintFor));
+}
+
+// What the pages see.
+
+function set(item: Item, state: State): void {
+  item.state = state;
+  item.changed.value += 1;
+  changed();
+}
+
+function changed(): void {
+  version.value += 1;
+  publish();
+}
+
+let soon: ReturnType<typeof setTimeout> | undefined;
+function publish(): void {
+  soon ??= setTimeout(publishNow, PUBLISH_MS);
+}
+
+const samples: [at: number, bytes: number][] = [];
+
+function publishNow(): void {
+  clearTimeout(soon);
+  soon = undefined;
+  const sums: Totals = { ...NONE };
+  for (const item of items) {
+    // Files that cannot be sent are told apart, and do not count for what is to be done.
+    if (item.state === 'failed') sums.failed += item.count;
+    else {
+      sums.files += item.count;
+      sums.bytes += item.size;
+      sums.storedBytes += item.stored;
+      sums.sentBytes += item.sent;
+    }
+    if (item.state === 'stored') sums.stored += item.count;
+    if (item.state === 'paused') sums.paused += item.count;
+    if (item.state === 'running' || item.state === 'waiting') sums.active += item.count;
+  }
+  sums.speed = speedAt(sums);
+  totals.value = sums;
+}
+
+function speedAt(sums: Totals): number | null {
+  if (sums.active === 0) {
+    samples.length = 0;
+    return null;
+  }
+  const now = serverNow();
+  samples.push([now, sums.storedBytes]);
+  while (samples.length > 2 && (samples[0]?.[0] ?? now) < now - SPEED_MS) samples.shift();
+  const [since, before] = samples[0] ?? [now, sums.storedBytes];
+  return now - since < 1000 || sums.storedBytes <= before ? null : ((sums.storedBytes - before) * 1000) / (now - since);
+}
+
+let wasAwake = 0;
+effect(() => {
+  const isAwake = totals.value.active > 0 ? 1 : 0;
+  if (isAwake === wasAwake) return;
+  keepAwake.value = keepAwake.peek() + isAwake - wasAwake;
+  wasAwake = isAwake;
+});
+
+effect(() => {
+  // The end of a session ends its requests. The files stay, and go on with the next key.
+  const isSignedIn = me.value !== null;
+  untracked(() => {
+    if (isSignedIn) pump();
+    else for (const item of items) item.stop?.abort();
+  });
+});
+
+addEventListener('beforeunload', (event) => {
+  if (totals.peek().active > 0) event.preventDefault();
+});
