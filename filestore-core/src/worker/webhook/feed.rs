@@ -265,7 +265,7 @@ impl Feed {
 /// Returns the spot of a place in the log.
 pub(super) fn spot_of(store: &FileStore, after: After) -> Spot {
     let position = match &after {
-        After::Event(id) => store.inner().naming.read().position(id),
+        After::Event(id) => store.inner().naming().position(id),
         After::Start | After::End => 0,
     };
     Spot { position, after }
