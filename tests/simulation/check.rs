@@ -50,6 +50,8 @@ pub(crate) async fn everything(world: &World, store: &FileStore, clock: &Clock) 
     every_resumable_upload_is_over(world, store, &records).await;
     let is_erased = |one: &OrganizationId| world.model.borrow().has_erased(one);
     events::the_log_tells_every_file(store, &records, is_erased).await;
+    // A life ends with a kill, and the calm is one more.
+    world.receiver.expect_every_event(store, world.lives + 1, is_erased).await;
     nothing_waits(store).await;
     explaining::nothing_is_left_to_come(store, &world.model).await;
     bytes_are_where_records_say_and_nowhere_else(world, &records).await;

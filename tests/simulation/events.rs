@@ -45,7 +45,7 @@ pub(crate) async fn the_log_tells_every_file(
     }
 }
 
-async fn all(store: &FileStore) -> Vec<Event> {
+pub(crate) async fn all(store: &FileStore) -> Vec<Event> {
     let (mut events, mut after) = (Vec::new(), After::Start);
     loop {
         let page = store.events(&Scope::All).page(&EventFilter::new(), after, 1000).await.unwrap();

@@ -1,6 +1,6 @@
 //! The whole store in simulated time: use cases, workers and SQL as they ship, on one thread, with
-//! providers that fail in every way and a process that is killed again and again, while organizations
-//! are erased and resumable uploads go on. A seed decides everything, and the same seed gives the same
+//! providers and receivers of webhooks that fail in every way, and a process that is killed again and
+//! again, while organizations are erased and resumable uploads go on. A seed decides everything, and the same seed gives the same
 //! events in every process.
 //!
 //! A run of `cargo test` takes a few seeds. A long run takes ranges of them, as many as wanted; the
@@ -22,6 +22,7 @@ mod events;
 mod machine;
 mod model;
 mod uploads;
+mod webhooks;
 mod world;
 
 use std::ops::Range;
@@ -46,12 +47,13 @@ fn days_of_mixed_work_lose_nothing() {
 }
 
 #[test]
-fn lost_bytes_commits_offsets_events_and_erasures_are_noticed() {
+fn lost_bytes_commits_offsets_events_deliveries_and_erasures_are_noticed() {
     let all = [
         Damage::TakesABlob,
         Damage::TakesCommits,
         Damage::LowersOffsets,
         Damage::TakesEvents,
+        Damage::TakesDeliveries,
         Damage::SkipsErasures,
     ];
     for damage in all {
@@ -106,7 +108,8 @@ fn run(variable: &str, default: Range<u64>, span: Duration) {
 
     let total = total.into_inner().unwrap();
     println!("{variable}={}..{}: {total}", seeds.start, seeds.end);
-    let is_enough = total.erased > 0 && total.resumed > 0 && total.explained > 0;
+    let is_enough =
+        total.erased > 0 && total.resumed > 0 && total.explained > 0 && total.delivered > 0;
     assert!(is_enough, "the seeds are too few");
 }
 

@@ -24,6 +24,7 @@ use super::client::{self, Client, Own};
 use super::erasures::{self, Eraser};
 use super::explaining::Explainer;
 use super::model::Model;
+use super::webhooks::Receiver;
 
 /// Codes of the simulated providers.
 pub(crate) const PROVIDERS: [&str; 2] = ["alpha", "beta"];
@@ -49,6 +50,7 @@ pub(crate) struct Report {
     pub(crate) erased: u64,
     pub(crate) resumed: u64,
     pub(crate) explained: u64,
+    pub(crate) delivered: u64,
     events: u64,
     /// The simulated time, that of the calm included.
     simulated: Duration,
@@ -67,6 +69,7 @@ impl Report {
         self.erased += other.erased;
         self.resumed += other.resumed;
         self.explained += other.explained;
+        self.delivered += other.delivered;
         self.events += other.events;
         self.simulated += other.simulated;
     }
@@ -75,13 +78,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seeds, lives, calls, refused, given_up, reads, files, events, .. } = self;
-        let Self { erased, resumed, explained, .. } = self;
+        let Self { erased, resumed, explained, delivered, .. } = self;
         let hours = self.simulated.as_secs() / 3600;
         write!(
             f,
             "{seeds} seeds, {hours} hours with the calm after each, {lives} lives of the process, {calls} calls ({refused} refused, \
              {given_up} given up, {reads} reads), {files} files ({resumed} resumed), {erased} erasures, \
-             {explained} explanations that came true, \
+             {explained} explanations that came true, {delivered} deliveries, \
              {events} events: 0 violations"
         )
     }
@@ -100,6 +103,8 @@ pub(crate) enum Damage {
     LowersOffsets,
     /// The kill takes every fifth event along.
     TakesEvents,
+    /// The kill takes along the events that a receiver of webhooks has refused.
+    TakesDeliveries,
     /// Erasures say that they are complete, and erase nothing.
     SkipsErasures,
 }
@@ -122,6 +127,7 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
 
     let (events, digest) = simulation.digest();
     let simulated = (world.now.as_millis() - BEGIN.as_millis()).unsigned_abs();
+    let delivered = world.receiver.accepted();
     let model = world.model.into_inner();
     drop(named);
     Report {
@@ -135,6 +141,7 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
         erased: model.erased,
         resumed: model.resumed,
         explained: model.explained,
+        delivered,
         events,
         simulated: Duration::from_millis(simulated),
         digest,
@@ -166,8 +173,9 @@ pub(crate) struct World {
     dir: TempDir,
     pub(crate) providers: SimulatedProviders,
     now: Timestamp,
-    lives: u64,
+    pub(crate) lives: u64,
     damage: Damage,
+    pub(crate) receiver: Receiver,
     pub(crate) model: RefCell<Model>,
     pub(crate) own: Vec<Own>,
 }
@@ -180,6 +188,7 @@ impl World {
             providers: SimulatedProviders::enter(),
             now: BEGIN,
             lives: 0,
+            receiver: Receiver::default(),
             model: RefCell::default(),
             own: (0..CLIENTS).map(|_| Own::default()).collect(),
         }
@@ -218,6 +227,7 @@ impl World {
                 () = eraser.run() => {}
                 () = explainer.run() => {}
                 () = client::weather(&self.providers) => {}
+                () = self.receiver.change() => {}
             }
 
             // Nothing of this process runs while the copy is made: what a kill would leave.
@@ -259,6 +269,10 @@ impl World {
                 records
                     .execute("UPDATE events SET kind = NULL WHERE position % 5 = 0", ())
                     .unwrap();
+            }
+            Damage::TakesDeliveries => {
+                let records = Connection::open(image.join("data/metadata.sqlite3")).unwrap();
+                records.execute("DELETE FROM webhook_failures", ()).unwrap();
             }
             Damage::None | Damage::TakesCommits | Damage::SkipsErasures => {}
         }
@@ -309,7 +323,9 @@ impl World {
             PROVIDERS.map(|code| ProviderConfig::new(code.parse().unwrap(), "memory")).to_vec();
 
         let builder = FileStore::builder(self.data_dir()).config(config).clock(clock.clone());
-        builder.open().await.unwrap()
+        let store = builder.open().await.unwrap();
+        self.receiver.connect(&store).await;
+        store
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {

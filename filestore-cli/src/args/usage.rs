@@ -61,6 +61,11 @@ mod tests {
             (&["lst"], "unrecognized subcommand 'lst'", "'list'"),
             (&["variant", "x", "640"], "[possible values: 200, 250", "--help"),
             (&["upload", "a"], "not provided: --org <ID> --sub <NAME>", "Usage: filestore upload"),
+            (
+                &["webhook", "redeliver", "x"],
+                "not provided: <--event <ID>|--after <ID>|--failed>",
+                "Usage: filestore webhook redeliver",
+            ),
             (&[], "the command is missing", "--help"),
         ] {
             let said = said(args);

@@ -1,6 +1,6 @@
 //! Arguments of `webhook`.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use filestore_core::api::OrganizationId;
 use filestore_core::config_file::Seconds;
 
@@ -103,11 +103,12 @@ pub(crate) struct WebhookEditArgs {
 
 /// `webhook redeliver`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["event", "after", "failed"])))]
 pub(crate) struct RedeliverArgs {
     #[command(flatten)]
     pub(crate) webhook: WebhookIdArgs,
     /// One event
-    #[arg(long, value_name = "ID", allow_hyphen_values = true, conflicts_with_all = ["after", "failed"])]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) event: Option<String>,
     /// All events behind this id, or `start`, up to --until
     #[arg(long, value_name = "ID", allow_hyphen_values = true, requires = "until")]
@@ -116,6 +117,6 @@ pub(crate) struct RedeliverArgs {
     #[arg(long, value_name = "ID", allow_hyphen_values = true, requires = "after")]
     pub(crate) until: Option<String>,
     /// All events whose attempts have all failed
-    #[arg(long, conflicts_with = "after", required_unless_present_any = ["event", "after"])]
+    #[arg(long)]
     pub(crate) failed: bool,
 }

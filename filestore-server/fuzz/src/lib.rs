@@ -11,6 +11,7 @@ use filestore_core::internals::domain::file::disposition::Disposition;
 use filestore_core::internals::domain::file::media::fetch;
 use filestore_core::internals::domain::file::path::BlobKey;
 use filestore_core::internals::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
+use filestore_core::internals::domain::webhook::judge as judge_webhook;
 use filestore_core::internals::service::judge_terms;
 use filestore_core::internals::storage::DigestState;
 use filestore_core::signing::{SignedMethod, SigningSecret};
@@ -141,6 +142,18 @@ pub fn ids(bytes: &[u8]) {
     }
     if let Ok(digest) = text.parse::<Sha256>() {
         assert_eq!(digest.to_hex(), text.to_ascii_lowercase());
+    }
+}
+
+/// Reads the URL of a webhook, an address that it could lead to, or a list of exceptions. The judge decides from tables
+/// of its own.
+pub fn webhook_url(bytes: &[u8]) {
+    let (kind, rest) = choice(bytes);
+    let text = String::from_utf8_lossy(rest);
+    match kind % 3 {
+        0 => judge_webhook::address(rest),
+        1 => judge_webhook::allowed(&text),
+        _ => judge_webhook::url(&text),
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `url`, `address` | where events can go |
 //! | `secret` | signatures by Standard Webhooks 1.0.0 |
 //! | `answer`, `schedule` | the meaning of an answer, and the time of the next attempt |
+//! | `judge` | the rules of URLs and addresses a second time, for tests |
 
 /// Declares an enum of words, with their texts.
 macro_rules! words {
@@ -48,6 +49,8 @@ mod answer;
 mod schedule;
 mod secret;
 mod url;
+#[cfg(any(test, feature = "internals"))]
+pub mod judge;
 
 pub(crate) use address::AllowedHosts;
 pub use answer::DeliveryFault;

@@ -153,6 +153,7 @@ macro_rules! contract_tests {
                 an_event_that_fails_anew_replaces_what_was_left_of_it,
                 a_lane_whose_place_or_url_is_changed_has_no_owner,
                 an_erasure_takes_the_webhooks_of_its_organization,
+                an_erasure_spares_events_of_files_that_were_uploaded_after_it,
                 events_read_before_an_erasure_are_not_queued_after_it,
             }
             keys {

@@ -504,6 +504,31 @@ pub(crate) async fn an_erasure_takes_the_webhooks_of_its_organization(metadata: 
     assert!(listed(metadata, own).await.is_empty());
 }
 
+pub(crate) async fn an_erasure_spares_events_of_files_that_were_uploaded_after_it(
+    metadata: &dyn Metadata,
+) {
+    let id = inserted(metadata, 1).await;
+    claim(metadata, id, "owner", 10).await.unwrap();
+    let acme = "acme".parse().unwrap();
+    let later = put(metadata, ready("acme")).await;
+    let mut progress = save(id);
+    progress.failed = vec![
+        failure(2, Some(2), FailureState::Waiting, 9),
+        FailureRow { file: Some(later.file_id), ..failure(3, None, FailureState::Waiting, 9) },
+        FailureRow {
+            kind: EventKind::OrganizationErased,
+            ..failure(4, None, FailureState::Waiting, 9)
+        },
+    ];
+    saved(metadata, progress).await;
+
+    assert_eq!(metadata.left_of(&acme).await.unwrap().webhooks, 1);
+    metadata.forget_webhooks_of(&acme).await.unwrap();
+    assert_eq!(metadata.left_of(&acme).await.unwrap().webhooks, 0);
+    let left: Vec<_> = listed(metadata, id).await.into_iter().map(|(event, _)| event).collect();
+    assert_eq!(left, [event(3), event(4)]);
+}
+
 pub(crate) async fn events_read_before_an_erasure_are_not_queued_after_it(metadata: &dyn Metadata) {
     let id = inserted(metadata, 1).await;
     let era = metadata.era();

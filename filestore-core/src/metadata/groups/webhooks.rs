@@ -82,8 +82,8 @@ pub trait Webhooks: Send + Sync + 'static {
     /// Forgets up to `limit` failed events whose last attempt was before `before`. Returns how many.
     async fn forget_failures(&self, before: Timestamp, limit: usize) -> Result<u64>;
 
-    /// Deletes the webhooks of an organization, and its events among the failures of others. Returns the number of
-    /// webhooks. Takes all lanes from their owners, so that no lane stores an event that it read before. Call it after
+    /// Deletes the webhooks of an organization, and its events among the failures of others. Spares events of files that
+    /// exist, because they were uploaded after the erasure. Returns the number of webhooks. Takes all lanes from their owners, so that no lane stores an event that it read before. Call it after
     /// the events are blank.
     async fn forget_webhooks_of(&self, organization: &OrganizationId) -> Result<u64>;
 }

@@ -227,7 +227,7 @@ impl Follower {
 
 impl Inner {
     /// Returns the names of events, by the key of the last read.
-    fn naming(&self) -> EventNaming {
+    pub(crate) fn naming(&self) -> EventNaming {
         self.naming.read().clone()
     }
 

@@ -6,8 +6,10 @@
 //! shared signal. A lane that is behind reads the log for itself until it has caught up.
 //!
 //! # No event is missed
-//! What is kept here is a part of the log without gaps. A lane knows the position up to which it has looked
-//! ([`Spot`]), and takes the events behind it, or learns that they are not all here.
+//! What is kept here is a part of the log without gaps. A lane knows the last event that it has looked at ([`Spot`]).
+//! If that event is here, the lane takes the events behind it. If not, the lane reads the log for itself, which
+//! checks that the log still has the event. So a lane also notices a database that failed over and has given a
+//! position to another event.
 //!
 //! # Erasures
 //! An erasure blanks the events of an organization in the log, and then takes all lanes from their owners. A lane takes
@@ -15,8 +17,8 @@
 //! from before it.
 //!
 //! # Another log
-//! If the log is another one, or is switched off, the follower forgets everything, and begins again under another
-//! number. Each lane then reads the log for itself, and learns what happened.
+//! If the log is another one, or is switched off, the follower forgets everything, and begins again. No event of a lane
+//! is here then, so each lane reads the log for itself, and learns what happened.
 //!
 //! # Locking
 //! Lanes share the lock of the events. The follower takes it alone to add events.
@@ -68,12 +70,11 @@ impl Entry {
     }
 }
 
-/// The position of the log up to which a lane has looked.
+/// The last event that a lane has looked at, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot {
-    /// The number under which the follower ran.
-    pub(super) generation: u64,
     pub(super) position: u64,
+    pub(super) after: After,
 }
 
 /// Events for a lane.
@@ -81,8 +82,7 @@ pub(super) struct Spot {
 pub(super) struct Taken {
     /// The events that pass the filter of the lane.
     pub(super) entries: Vec<Arc<Entry>>,
-    /// The place behind all events that were looked at. `None` if the lane is there already.
-    pub(super) next: Option<After>,
+    /// The last event that was looked at.
     pub(super) spot: Spot,
     /// True if more events follow at once.
     pub(super) has_more: bool,
@@ -91,9 +91,9 @@ pub(super) struct Taken {
 /// The reason why a lane must read the log for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotHere {
-    /// The follower has not found the end of the log yet.
-    NotRunning,
-    /// The lane is behind the events that are kept here, or the log is another one.
+    /// The follower has not come to the event yet.
+    NotYet,
+    /// The event is not here any more, or never was.
     Behind,
 }
 
@@ -103,7 +103,6 @@ pub(super) struct Feed {
     kept: RwLock<Option<Kept>>,
     /// The number of reads that have begun.
     reads: AtomicU64,
-    generation: AtomicU64,
     /// Wakes in the order of the lanes, so that a simulation repeats.
     changes: Notify,
 }
@@ -111,16 +110,34 @@ pub(super) struct Feed {
 /// A part of the log without gaps.
 #[derive(Debug)]
 struct Kept {
-    /// The position up to which the log was before the oldest event here.
-    origin: u64,
-    /// The position up to which the follower has looked, and the place there.
-    head: (u64, After),
+    /// The event before the oldest one here.
+    origin: Spot,
+    /// The last event that the follower has looked at.
+    head: Spot,
     events: VecDeque<Told>,
+}
+
+impl Kept {
+    /// Finds the first event behind a spot.
+    fn first_behind(&self, spot: Spot) -> Result<usize, NotHere> {
+        if spot == self.head {
+            return Ok(self.events.len());
+        }
+        if spot == self.origin {
+            return Ok(0);
+        }
+        if spot.position > self.head.position {
+            return Err(NotHere::NotYet);
+        }
+        let at = self.events.binary_search_by_key(&spot.position, |told| told.spot.position);
+        let at = at.ok().filter(|at| self.events[*at].spot == spot);
+        at.map(|at| at + 1).ok_or(NotHere::Behind)
+    }
 }
 
 #[derive(Debug)]
 struct Told {
-    position: u64,
+    spot: Spot,
     /// The number of the read.
     read: u64,
     entry: Arc<Entry>,
@@ -130,11 +147,6 @@ impl Feed {
     /// Waits for the next change after this call.
     pub(super) fn changed(&self) -> Notified<'_> {
         self.changes.notified()
-    }
-
-    /// Returns the number under which the follower runs. Ask before you read the log.
-    pub(super) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::SeqCst)
     }
 
     /// Returns the number of reads that have begun. A lane takes only events of later reads than when it was claimed.
@@ -152,33 +164,25 @@ impl Feed {
         most: usize,
     ) -> Result<Taken, NotHere> {
         let kept = self.kept.read();
-        let Some(kept) = &*kept else { return Err(NotHere::NotRunning) };
-        if spot.generation != self.generation() || spot.position < kept.origin {
-            return Err(NotHere::Behind);
-        }
-        let first = kept.events.partition_point(|told| told.position <= spot.position);
+        let Some(kept) = &*kept else { return Err(NotHere::NotYet) };
+        let first = kept.first_behind(spot)?;
         // Later events have later reads.
         if kept.events.get(first).is_some_and(|told| told.read <= claimed) {
             return Err(NotHere::Behind);
         }
 
-        let mut taken = Taken { entries: Vec::new(), next: None, spot, has_more: false };
+        let mut taken = Taken { entries: Vec::new(), spot, has_more: false };
         for told in kept.events.range(first..) {
             if taken.entries.len() == most {
                 taken.has_more = true;
                 return Ok(taken);
             }
-            taken.spot.position = told.position;
-            taken.next = Some(After::Event(told.entry.event.id));
+            taken.spot = told.spot;
             if filter.passes(&told.entry.event) {
                 taken.entries.push(Arc::clone(&told.entry));
             }
         }
-        let (head, place) = kept.head;
-        if head > taken.spot.position {
-            taken.spot.position = head;
-            taken.next = Some(place);
-        }
+        taken.spot = kept.head;
         Ok(taken)
     }
 
@@ -203,16 +207,18 @@ impl Feed {
             let read = self.reads.fetch_add(1, Ordering::SeqCst) + 1;
             webhooks.count_shared_read();
             let again_at = Instant::now() + BETWEEN_READS;
-            let Some((_, after)) = head else {
+            let Some(head) = head else {
                 let end = log.page(&all, After::End, 1).await?;
-                self.begin(end.looked_at, end.next);
+                self.begin(spot_of(store, end.next));
                 continue;
             };
-            let page = log.page(&all, after, PAGE).await?;
+            let page = log.page(&all, head.after, PAGE).await?;
             let (looked_at, has_more) = (page.looked_at, page.has_more);
-            let positions: Vec<_> = page.events.iter().map(|one| log.position(one)).collect();
             let entries = Entry::of_all(page.events)?;
-            self.add((looked_at, page.next), read, positions.into_iter().zip(entries));
+            let entries = entries
+                .into_iter()
+                .map(|entry| (spot_of(store, After::Event(entry.event.id)), entry));
+            self.add(spot_of(store, page.next), read, entries);
 
             if !has_more {
                 // Ends too early now and then, and so does the time: then the follower asks in vain.
@@ -225,29 +231,23 @@ impl Feed {
         }
     }
 
-    fn begin(&self, position: u64, place: After) {
-        let events = VecDeque::new();
-        let kept = Kept { origin: position, head: (position, place), events };
+    fn begin(&self, end: Spot) {
+        let kept = Kept { origin: end, head: end, events: VecDeque::new() };
         *self.kept.write() = Some(kept);
         self.changes.notify_waiters();
     }
 
-    fn add(
-        &self,
-        head: (u64, After),
-        read: u64,
-        entries: impl IntoIterator<Item = (u64, Arc<Entry>)>,
-    ) {
+    fn add(&self, head: Spot, read: u64, entries: impl IntoIterator<Item = (Spot, Arc<Entry>)>) {
         let mut kept = self.kept.write();
         let Some(known) = &mut *kept else { return };
         let is_new = known.head != head;
         known.head = head;
-        for (position, entry) in entries {
-            known.events.push_back(Told { position, read, entry });
+        for (spot, entry) in entries {
+            known.events.push_back(Told { spot, read, entry });
             if known.events.len() > KEPT
                 && let Some(oldest) = known.events.pop_front()
             {
-                known.origin = oldest.position;
+                known.origin = oldest.spot;
             }
         }
         drop(kept);
@@ -257,12 +257,18 @@ impl Feed {
     }
 
     fn forget(&self) {
-        let mut kept = self.kept.write();
-        *kept = None;
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        drop(kept);
+        *self.kept.write() = None;
         self.changes.notify_waiters();
     }
+}
+
+/// Returns the spot of a place in the log.
+pub(super) fn spot_of(store: &FileStore, after: After) -> Spot {
+    let position = match &after {
+        After::Event(id) => store.inner().naming().position(id),
+        After::Start | After::End => 0,
+    };
+    Spot { position, after }
 }
 
 fn is_lost(error: &Error) -> bool {
@@ -277,11 +283,11 @@ mod tests {
     use crate::domain::event::{EventDetails, EventKind, EventNaming};
     use crate::domain::time::clock::Timestamp;
 
-    fn entry(position: u64, kind: EventKind) -> (u64, Arc<Entry>) {
-        let at = Timestamp::from_millis(7);
+    fn entry(position: u64, at: i64) -> (Spot, Arc<Entry>) {
+        let at = Timestamp::from_millis(at);
         let event = Event {
             id: EventNaming::new([7; 32]).id(position, at),
-            kind,
+            kind: EventKind::FileReady,
             at,
             organization_id: Some("42".parse().unwrap()),
             sub_system: None,
@@ -289,26 +295,27 @@ mod tests {
             version: None,
             details: EventDetails::default(),
         };
-        (position, Arc::new(Entry { event, body: position.to_string() }))
+        let spot = Spot { position, after: After::Event(event.id) };
+        (spot, Arc::new(Entry { event, body: position.to_string() }))
     }
 
-    fn place(position: u64) -> After {
-        After::Event(entry(position, EventKind::FileReady).1.event.id)
+    fn spot(position: u64) -> Spot {
+        entry(position, 7).0
     }
 
     /// A feed that began at position 10, with an event at each of the given positions, of one read each.
     fn feed(positions: &[u64]) -> Feed {
         let feed = Feed::default();
-        feed.begin(10, place(10));
+        feed.begin(spot(10));
         for &position in positions {
             let read = feed.reads.fetch_add(1, Ordering::SeqCst) + 1;
-            feed.add((position, place(position)), read, [entry(position, EventKind::FileReady)]);
+            feed.add(spot(position), read, [entry(position, 7)]);
         }
         feed
     }
 
-    fn spot(position: u64) -> Spot {
-        Spot { generation: 0, position }
+    fn all() -> EventFilter {
+        EventFilter::new()
     }
 
     fn bodies(taken: &Taken) -> Vec<&str> {
@@ -318,75 +325,76 @@ mod tests {
     #[test]
     fn a_lane_takes_the_events_behind_its_spot_that_it_wants() {
         let feed = feed(&[11, 12, 14]);
-        let all = EventFilter::new();
-        let taken = feed.take(spot(11), 0, &all, 9).unwrap();
-        assert_eq!(
-            (bodies(&taken), taken.next, taken.has_more),
-            (vec!["12", "14"], Some(place(14)), false)
-        );
+        let taken = feed.take(spot(11), 0, &all(), 9).unwrap();
+        assert_eq!((bodies(&taken), taken.has_more), (vec!["12", "14"], false));
         assert_eq!(taken.spot, spot(14));
 
-        let one = feed.take(spot(10), 0, &all, 1).unwrap();
-        assert_eq!((bodies(&one), one.next, one.has_more), (vec!["11"], Some(place(11)), true));
-        let rest = feed.take(one.spot, 0, &all, 9).unwrap();
+        let one = feed.take(spot(10), 0, &all(), 1).unwrap();
+        assert_eq!((bodies(&one), one.spot, one.has_more), (vec!["11"], spot(11), true));
+        let rest = feed.take(one.spot, 0, &all(), 9).unwrap();
         assert_eq!(bodies(&rest), ["12", "14"]);
 
         let none = EventFilter::new().kinds([EventKind::FilePurged]);
         let taken = feed.take(spot(10), 0, &none, 9).unwrap();
-        assert_eq!((bodies(&taken).len(), taken.next), (0, Some(place(14))), "the place moves on");
-        let end = feed.take(spot(14), 0, &all, 9).unwrap();
-        assert_eq!((end.entries.len(), end.next, end.spot), (0, None, spot(14)));
-        let ahead = feed.take(spot(20), 0, &all, 9).unwrap();
-        assert_eq!((ahead.entries.len(), ahead.next, ahead.spot), (0, None, spot(20)));
+        assert_eq!((bodies(&taken).len(), taken.spot), (0, spot(14)), "the place moves on");
+        let end = feed.take(spot(14), 0, &all(), 9).unwrap();
+        assert_eq!((end.entries.len(), end.spot), (0, spot(14)));
     }
 
     #[test]
     fn a_lane_that_is_behind_reads_the_log_itself() {
-        let all = EventFilter::new();
-        assert_eq!(Feed::default().take(spot(0), 0, &all, 9).unwrap_err(), NotHere::NotRunning);
+        assert_eq!(Feed::default().take(spot(0), 0, &all(), 9).unwrap_err(), NotHere::NotYet);
         let feed = feed(&[11]);
-        assert_eq!(feed.take(spot(9), 0, &all, 9).unwrap_err(), NotHere::Behind);
+        assert_eq!(feed.take(spot(9), 0, &all(), 9).unwrap_err(), NotHere::Behind);
+        assert_eq!(feed.take(spot(20), 0, &all(), 9).unwrap_err(), NotHere::NotYet);
 
-        let many: Vec<u64> = (12..12 + KEPT as u64).collect();
-        for position in many {
-            feed.add((position, place(position)), 2, [entry(position, EventKind::FileReady)]);
+        for position in 12..12 + KEPT as u64 {
+            feed.add(spot(position), 2, [entry(position, 7)]);
         }
-        assert_eq!(feed.take(spot(10), 0, &all, 9).unwrap_err(), NotHere::Behind);
-        assert_eq!(bodies(&feed.take(spot(11), 0, &all, 1).unwrap()), ["12"]);
+        assert_eq!(feed.take(spot(10), 0, &all(), 9).unwrap_err(), NotHere::Behind);
+        assert_eq!(bodies(&feed.take(spot(11), 0, &all(), 1).unwrap()), ["12"]);
+    }
+
+    #[test]
+    fn a_lane_whose_event_is_another_one_here_reads_the_log_itself() {
+        let feed = feed(&[11, 12]);
+        // The database has failed over, and gave the positions again.
+        for position in 10..=12 {
+            let (lost, _) = entry(position, 8);
+            assert_eq!(feed.take(lost, 0, &all(), 9).unwrap_err(), NotHere::Behind);
+        }
     }
 
     #[test]
     fn a_lane_gets_no_event_that_was_read_before_it_was_claimed() {
         let feed = feed(&[11, 12]);
-        let all = EventFilter::new();
-        assert_eq!(feed.take(spot(10), 1, &all, 9).unwrap_err(), NotHere::Behind);
-        assert_eq!(bodies(&feed.take(spot(11), 1, &all, 9).unwrap()), ["12"]);
+        assert_eq!(feed.take(spot(10), 1, &all(), 9).unwrap_err(), NotHere::Behind);
+        assert_eq!(bodies(&feed.take(spot(11), 1, &all(), 9).unwrap()), ["12"]);
         let claimed = feed.reads();
-        assert_eq!(feed.take(spot(11), claimed, &all, 9).unwrap_err(), NotHere::Behind);
-        assert!(feed.take(spot(12), claimed, &all, 9).unwrap().entries.is_empty());
+        assert_eq!(feed.take(spot(11), claimed, &all(), 9).unwrap_err(), NotHere::Behind);
+        assert!(feed.take(spot(12), claimed, &all(), 9).unwrap().entries.is_empty());
     }
 
     #[test]
-    fn another_log_has_nothing_for_a_lane_of_the_former_one() {
+    fn a_feed_that_has_lost_its_log_wakes_the_lanes_and_has_nothing_for_them() {
         let feed = feed(&[11]);
         let changed = feed.changed();
         feed.forget();
         assert!(changed.now_or_never().is_some());
-        feed.begin(3, place(3));
-        let all = EventFilter::new();
-        assert_eq!(feed.take(spot(11), 0, &all, 9).unwrap_err(), NotHere::Behind);
-        let spot = Spot { generation: feed.generation(), position: 3 };
-        assert!(feed.take(spot, 0, &all, 9).unwrap().entries.is_empty());
+        assert_eq!(feed.take(spot(11), 0, &all(), 9).unwrap_err(), NotHere::NotYet);
+        feed.begin(spot(13));
+        assert_eq!(feed.take(spot(11), 0, &all(), 9).unwrap_err(), NotHere::Behind);
+        assert!(feed.take(spot(13), 0, &all(), 9).unwrap().entries.is_empty());
     }
 
     #[test]
     fn lanes_wake_for_news_only() {
         let feed = feed(&[11]);
         let changed = feed.changed();
-        feed.add((11, place(11)), 2, []);
+        feed.add(spot(11), 2, []);
         assert!(changed.now_or_never().is_none());
         let changed = feed.changed();
-        feed.add((12, place(12)), 3, []);
+        feed.add(spot(12), 3, []);
         assert!(changed.now_or_never().is_some());
     }
 }

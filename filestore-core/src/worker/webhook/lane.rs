@@ -115,7 +115,7 @@ impl Lane {
         settings: Settings,
     ) -> Self {
         let after = claimed.place.map_or(After::Start, After::Event);
-        let reading = Place { after, spot: None, has_more: true };
+        let reading = Place::unread(&shared, after);
         let health = Health::new(claimed.health, shared.store.now());
         Self {
             shared,

@@ -289,9 +289,9 @@ fn explain() -> Operation {
     Operation::get("/files/{file_id}/explain", "explainFile", READ)
         .says(
             "Explain a file",
-            "Says where the bytes are and why, what comes next and when, and which attempts failed. Also explains a \
-             deleted file, and a purged file until its purge receipt expires. Each fact has a stable code. The \
-             sentences can change.",
+            "Says where the bytes are and why, what comes next and when, which attempts failed, and which events the \
+             log has of the file. Also explains a deleted file, and a purged file until its purge receipt expires. \
+             Each fact has a stable code. The sentences can change.",
         )
         .replies(200, "The explanation.", reply::<Explanation>)
 }

@@ -74,7 +74,8 @@ const COUNTS: [&str; 8] = [
     "SELECT count(*) FROM events WHERE organization_id = $1 AND kind <> 'organization.erased'
      AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = events.file_id)",
     "SELECT (SELECT count(*) FROM webhooks WHERE organization_id = $1)
-     + (SELECT count(*) FROM webhook_failures WHERE organization_id = $1)",
+     + (SELECT count(*) FROM webhook_failures WHERE organization_id = $1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = webhook_failures.file_id))",
 ];
 
 #[async_trait]

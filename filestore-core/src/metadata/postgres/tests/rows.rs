@@ -6,7 +6,7 @@ use tokio_postgres::SimpleQueryMessage;
 use super::*;
 use crate::domain::file::listing::ListFilter;
 use crate::metadata::paging::Index;
-use crate::metadata::postgres::tables::{files, listing};
+use crate::metadata::postgres::tables::{events, files, listing};
 use crate::metadata::postgres::work::{destinations, dropped, purges, syncs};
 
 /// Makes the functions that fill a schema.
@@ -248,6 +248,42 @@ async fn what_a_statement_touches_is_bounded_by_its_page_or_claim() {
     for (at, case) in cases.iter().enumerate() {
         let Cost { rows, .. } = table.cost(at, case).await;
         assert!(rows <= case.most, "{}: {rows} rows, {} allowed", case.name, case.most);
+    }
+}
+
+/// Writes 20,000 events. Every thousandth is of an organization with few events.
+const FILL_EVENTS: &str =
+    "INSERT INTO events (at, kind, organization_id, sub_system, file_id, version)
+     SELECT n, 'file.ready', CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'org' || n % 4 END, 'docs',
+     '01M7ZDTTF3' || lpad(n::text, 16, '0'), 1 FROM generate_series(1, 20000) AS n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: tests/services/postgres/run"]
+async fn what_readers_of_events_touch_is_bounded_by_their_page() {
+    let (_metadata, schema) = fresh();
+    let table = Table::of(&schema.options(), 1).await;
+    table.client.batch_execute(FILL_EVENTS).await.unwrap();
+    table.client.batch_execute("ANALYZE events").await.unwrap();
+    let cases = [
+        case("page", events::FORWARD, |_| format!("10000, 20000, {LIMIT}"), LIMIT),
+        case("page back", events::BACKWARD, |_| format!("10000, 20000, {LIMIT}"), LIMIT),
+        case("page of one", events::FORWARD_OF, |_| format!("0, 20000, {LIMIT}, 'rare'"), 20),
+        case(
+            "page back of one",
+            events::BACKWARD_OF,
+            |_| format!("20001, 20000, {LIMIT}, 'rare'"),
+            20,
+        ),
+        case("newest", events::NEWEST, |_| "20000".to_owned(), 1),
+        case("oldest", events::FIRST, |_| "1".to_owned(), 1),
+        case("forgetting", events::FORGET, |_| format!("1, {LIMIT}"), LIMIT),
+        // Found, and then changed.
+        case("blanking", events::BLANK, |_| "'rare', 10".to_owned(), 2 * 10),
+    ];
+    table.prepare(&cases).await;
+    for (at, case) in cases.iter().enumerate() {
+        let Cost { rows, .. } = table.cost_at(at, case, 0).await;
+        assert!((1..=case.most).contains(&rows), "{}: {rows} rows, {}", case.name, case.most);
     }
 }
 

@@ -358,6 +358,46 @@ async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
     assert!(steps < 1000, "{steps} steps past 3001 held rows");
 }
 
+/// Reads up to 100 rows of a query about events. Returns their number, and the steps that the query took.
+fn read_events(sql: &Connection, query: &str, edge: i64, of: Option<&str>) -> (usize, i32) {
+    let mut statement = sql.prepare_cached(query).unwrap();
+    statement.raw_bind_parameter(1, edge).unwrap();
+    statement.raw_bind_parameter(2, 100).unwrap();
+    if let Some(organization) = of {
+        statement.raw_bind_parameter(3, organization).unwrap();
+    }
+    let (mut rows, mut found) = (statement.raw_query(), 0);
+    while rows.next().unwrap().is_some() {
+        found += 1;
+    }
+    drop(rows);
+    (found, statement.reset_status(StatementStatus::VmStep))
+}
+
+#[tokio::test]
+async fn a_page_of_events_does_not_pass_other_events() {
+    let (metadata, directory) = fresh();
+    let vandal = Connection::open(file(&directory)).unwrap();
+    let many = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+         INSERT INTO events (at, kind, organization_id)
+         SELECT n, 'file.ready', iif(n % 1000 = 0, 'rare', 'acme') FROM numbers";
+    assert_eq!(vandal.execute(many, []).unwrap(), 20_000);
+
+    let reading = metadata.readers.run("test", |sql| {
+        Ok([
+            read_events(sql, events::FORWARD, 10_000, None),
+            read_events(sql, events::BACKWARD, 10_000, None),
+            read_events(sql, events::FORWARD_OF, 0, Some("rare")),
+            read_events(sql, events::BACKWARD_OF, 20_001, Some("rare")),
+        ])
+    });
+    let pages = reading.await.unwrap();
+    assert_eq!(pages.map(|(found, _)| found), [100, 100, 20, 20]);
+    for (_, steps) in pages {
+        assert!((1..3000).contains(&steps), "{steps} steps past 20,000 events");
+    }
+}
+
 #[tokio::test]
 async fn every_column_of_a_listings_index_narrows_it() {
     let (metadata, _directory) = fresh();

@@ -10,7 +10,7 @@ use crate::domain::access::scope::Scope;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::event::{After, EventFilter};
 use crate::metadata::MOST_FAILURES;
-use crate::worker::webhook::feed::{Entry, NotHere, Spot};
+use crate::worker::webhook::feed::{Entry, NotHere, Spot, spot_of};
 use crate::worker::webhook::window::MOST_EVENTS;
 
 /// The wait of a reader for new events. Afterwards the lane takes note of the place.
@@ -22,12 +22,19 @@ const PAGE: usize = MOST_EVENTS / 2;
 /// The place up to which a lane has looked at the log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// The place in the log.
-    pub(super) after: After,
-    /// The same place in the feed. `None` until the lane has read the log.
-    pub(super) spot: Option<Spot>,
+    /// The last event that the lane has looked at.
+    pub(super) spot: Spot,
+    /// False until the lane has found that event in the log.
+    pub(super) is_found: bool,
     /// False if the lane has seen the end of the log.
     pub(super) has_more: bool,
+}
+
+impl Place {
+    /// A place at which the log has not been read yet.
+    pub(super) fn unread(shared: &Shared, after: After) -> Self {
+        Self { spot: spot_of(&shared.store, after), is_found: false, has_more: true }
+    }
 }
 
 /// Events, and the place behind them.
@@ -56,7 +63,7 @@ impl Lane {
                 for entry in page.entries {
                     self.unsaved.failed.extend(self.window.push(entry));
                 }
-                let place = match page.place.after {
+                let place = match page.place.spot.after {
                     After::Event(id) => Some(id),
                     After::Start | After::End => None,
                 };
@@ -68,13 +75,13 @@ impl Lane {
                 let webhook = self.row.id;
                 tracing::warn!(%webhook, "the log has forgotten events before a webhook got them");
                 self.health.stored.gaps += 1;
-                self.reading = Place { after: After::Start, spot: None, has_more: true };
+                self.reading = Place::unread(&self.shared, After::Start);
                 self.window.pass(None);
                 self.unsaved.is_answered = true;
             }
             // Somebody chose it.
             Err(error) if error.kind() == ErrorKind::EventsOff => {
-                self.reading.spot = None;
+                self.reading.is_found = false;
                 self.rests_until = Some(Instant::now() + READ_WAIT);
             }
             Err(error) => self.rest(&error, "reading events"),
@@ -91,28 +98,29 @@ async fn read(
     claimed: u64,
 ) -> Result<Page> {
     let until = Instant::now() + READ_WAIT;
-    // At the end of the log, a lane does not ask again and again while nobody follows the log for it.
+    // At the end of the log, a lane gives the feed a moment, and does not ask again and again.
     let mut can_wait = !place.has_more;
     loop {
         // Before the look, so that no change is missed.
         let changed = shared.feed.changed();
-        let Some(spot) = place.spot else { return read_log(shared, filter, place.after).await };
-        match shared.feed.take(spot, claimed, filter, PAGE) {
+        if !place.is_found {
+            return read_log(shared, filter, place.spot.after).await;
+        }
+        match shared.feed.take(place.spot, claimed, filter, PAGE) {
             Ok(taken) => {
-                let after = taken.next.unwrap_or(place.after);
-                place = Place { after, spot: Some(taken.spot), has_more: taken.has_more };
+                place = Place { spot: taken.spot, is_found: true, has_more: taken.has_more };
                 if !taken.entries.is_empty() || taken.has_more || Instant::now() >= until {
                     return Ok(Page { entries: taken.entries, place });
                 }
                 // Too late is as good as nothing new.
                 let _ = timeout_at(until, changed).await;
             }
-            Err(NotHere::NotRunning) if can_wait => {
+            Err(NotHere::NotYet) if can_wait => {
                 can_wait = false;
                 let _ = timeout(LOOK, changed).await;
             }
-            Err(NotHere::NotRunning | NotHere::Behind) => {
-                return read_log(shared, filter, place.after).await;
+            Err(NotHere::NotYet | NotHere::Behind) => {
+                return read_log(shared, filter, place.spot.after).await;
             }
         }
     }
@@ -121,11 +129,9 @@ async fn read(
 /// Reads events from the log, in turn with other lanes.
 async fn read_log(shared: &Shared, filter: &EventFilter, after: After) -> Result<Page> {
     let _turn = shared.reads.acquire().await;
-    // Before the read: if the log changes meanwhile, the spot is of the former one.
-    let generation = shared.feed.generation();
     shared.store.inner().webhooks.count_lane_read();
     let page = shared.store.events(&Scope::All).page(filter, after, PAGE).await?;
-    let spot = Some(Spot { generation, position: page.looked_at });
-    let place = Place { after: page.next, spot, has_more: page.has_more };
+    let spot = spot_of(&shared.store, page.next);
+    let place = Place { spot, is_found: true, has_more: page.has_more };
     Ok(Page { entries: Entry::of_all(page.events)?, place })
 }

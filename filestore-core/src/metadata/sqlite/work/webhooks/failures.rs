@@ -89,8 +89,10 @@ pub(in crate::metadata::sqlite) const ANY_OVER: &str =
 pub(in crate::metadata::sqlite) const FORGET: &str = "DELETE FROM webhook_failures WHERE row_id IN
      (SELECT row_id FROM webhook_failures WHERE state = 'failed' AND due_at < ?1 ORDER BY due_at LIMIT ?2)";
 
+/// Spares what [`BLANK`](crate::metadata::sqlite::tables::events::BLANK) spares in the log.
 pub(in crate::metadata::sqlite) const FORGET_EVENTS_OF: &str =
-    "DELETE FROM webhook_failures WHERE organization_id = ?1";
+    "DELETE FROM webhook_failures WHERE organization_id = ?1 AND kind <> 'organization.erased'
+     AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = webhook_failures.file_id)";
 
 /// Lets held events go whose earlier events are gone in another way, for example by an erasure.
 pub(super) fn let_go_all(sql: &Connection, id: &str, now: Timestamp) -> Result<(), Fault> {
