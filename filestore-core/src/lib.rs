@@ -50,7 +50,7 @@
 //! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
 //! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
 //! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |
-//! | detect media types, and serve bytes to browsers like the server | [`web`] |
+//! | answer requests for files in your own routes, like the server | [`web`] |
 //!
 //! Import everyday names from the root. The types of `store.admin()` are in [`admin`], those of
 //! `store.keys()` in [`keys`], and so on.
@@ -70,6 +70,7 @@
 //! - `converters` (default): previews of other files, by commands in a sandbox.
 //! - `s3` (default), `azblob`, `gcs`: kinds of providers.
 //! - `postgres`: records in PostgreSQL.
+//! - `http`: replies for your own routes ([`web`]), with ranges and conditions.
 //! - `schema`: JSON schemas of the types in [`api`].
 //! - `api` alone: the types of the HTTP API, without code that touches a disk.
 //!
@@ -108,6 +109,8 @@ mod tasks;
 mod variant;
 #[cfg(feature = "store")]
 mod worker;
+#[cfg(feature = "store")]
+pub mod web;
 
 /// The strata, for the project's own benches, fuzz targets and white-box tests. No stability promised.
 #[cfg(feature = "internals")]
@@ -134,13 +137,6 @@ pub mod internals {
     pub mod worker {
         pub use crate::worker::*;
     }
-}
-
-/// Rules that servers and clients of a store share with it: names and types that come over the wire, and
-/// how stored bytes are served to browsers.
-#[cfg(feature = "store")]
-pub mod web {
-    pub use crate::domain::file::{media, serving};
 }
 
 #[cfg(feature = "store")]
