@@ -50,6 +50,7 @@ mod webhooks;
 mod event_streams;
 mod me;
 mod monitoring;
+mod mount;
 mod preconditions;
 mod races;
 mod recovery;
