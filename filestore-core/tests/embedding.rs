@@ -273,6 +273,18 @@ async fn chunks_go_in_and_come_out_as_a_reader() {
     assert_eq!(files.list(&ListRequest::default()).await.unwrap().items.len(), 1);
 }
 
+/// A source that must not be read.
+struct Unread;
+impl tokio::io::AsyncRead for Unread {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        _: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        panic!("the bytes are read")
+    }
+}
+
 #[tokio::test]
 async fn a_policy_refuses_before_bytes_are_kept() {
     let store = FileStore::temporary().await.unwrap();
@@ -286,16 +298,6 @@ async fn a_policy_refuses_before_bytes_are_kept() {
     assert_eq!(refused.details().field.as_deref(), Some("mime_type"));
 
     // The name alone is enough: no byte is read.
-    struct Unread;
-    impl tokio::io::AsyncRead for Unread {
-        fn poll_read(
-            self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-            _: &mut tokio::io::ReadBuf<'_>,
-        ) -> std::task::Poll<std::io::Result<()>> {
-            panic!("the bytes are read")
-        }
-    }
     let named = new("a.exe").with_policy(policy.clone());
     let refused = store.upload(named, Unread).await.unwrap_err();
     assert_eq!(refused.details().allowed, ["txt"]);

@@ -4,6 +4,7 @@
 //! output, `...` stands for any text, and alone in a line for any lines. `<!-- not run: why -->` before a block leaves
 //! it out, and so does `#` as the prompt. The pages need `sh` and `jq`, some also `curl`: without them, nothing runs.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -111,7 +112,7 @@ fn run(name: &str) {
     prepare(&bench);
     let mut script = String::from("set -e\n");
     for step in &steps {
-        script.push_str(&format!("{}\necho '{MARK}'\n", step.command));
+        writeln!(script, "{}\necho '{MARK}'", step.command).unwrap();
     }
     let program = PathBuf::from(env!("CARGO_BIN_EXE_filestore"));
     let path = std::env::var("PATH").unwrap_or_default();

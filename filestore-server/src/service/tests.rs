@@ -1,6 +1,7 @@
 //! The service in this process, without a socket.
 
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -190,7 +191,7 @@ struct Line(String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!(" {}={value:?}", field.name()));
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
     }
 }
 
