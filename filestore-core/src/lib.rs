@@ -70,7 +70,7 @@
 //! - `converters` (default): previews of other files, by commands in a sandbox.
 //! - `s3` (default), `azblob`, `gcs`: kinds of providers.
 //! - `postgres`: records in PostgreSQL.
-//! - `http`: replies for your own routes ([`web`]), with ranges and conditions.
+//! - `http` (default): replies for your own routes ([`web`]), with ranges and conditions.
 //! - `schema`: JSON schemas of the types in [`api`].
 //! - `api` alone: the types of the HTTP API, without code that touches a disk.
 //!

@@ -8,10 +8,10 @@
 //!
 //! # Replies for your own routes
 //!
-//! With the feature `http`, [`respond`] answers a request for a file in the way of the filestore server, by the same
-//! code: ranges, `If-Match` and the other conditions, entity tags, `HEAD`, and headers that make every file safe to
-//! open in a browser. It needs no server of ours. [`Body`] implements `http_body::Body`, so axum, hyper, tonic and
-//! warp can send the reply. For example, with axum:
+//! With the feature `http` (default), [`respond()`] answers a request for a file in the way of the filestore server, by
+//! the same code: ranges, `If-Match` and the other conditions, entity tags, `HEAD`, and headers that make every file safe
+//! to open in a browser. [`Body`] implements `http_body::Body`, so axum, hyper, tonic and warp can send the reply. For
+//! example, with axum:
 //!
 //! ```
 //! # #[cfg(feature = "http")]
