@@ -50,7 +50,7 @@
 //! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
 //! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
 //! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |
-//! | detect media types, and serve bytes to browsers like the server | [`web`] |
+//! | answer requests for files in your own routes, like the server | [`web`] |
 //!
 //! Import everyday names from the root. The types of `store.admin()` are in [`admin`], those of
 //! `store.keys()` in [`keys`], and so on.
@@ -70,6 +70,7 @@
 //! - `converters` (default): previews of other files, by commands in a sandbox.
 //! - `s3` (default), `azblob`, `gcs`: kinds of providers.
 //! - `postgres`: records in PostgreSQL.
+//! - `http` (default): replies for your own routes ([`web`]), with ranges and conditions.
 //! - `schema`: JSON schemas of the types in [`api`].
 //! - `api` alone: the types of the HTTP API, without code that touches a disk.
 //!
@@ -108,6 +109,8 @@ mod tasks;
 mod variant;
 #[cfg(feature = "store")]
 mod worker;
+#[cfg(feature = "store")]
+pub mod web;
 
 /// The strata, for the project's own benches, fuzz targets and white-box tests. No stability promised.
 #[cfg(feature = "internals")]
@@ -136,13 +139,6 @@ pub mod internals {
     }
 }
 
-/// Rules that servers and clients of a store share with it: names and types that come over the wire, and
-/// how stored bytes are served to browsers.
-#[cfg(feature = "store")]
-pub mod web {
-    pub use crate::domain::file::{media, serving};
-}
-
 #[cfg(feature = "store")]
 pub use self::{
     domain::{
@@ -155,6 +151,7 @@ pub use self::{
             lifecycle::FileState,
             listing::{ListFilter, ListOrder},
             path::BlobKey,
+            policy::FilePolicy,
             record::{Blob, Deletion, Dimensions, FileRecord, Thumbhash},
             status::{Location, PurgeStatus, Status, SyncStatus},
             usage::{KnownOrganization, Stored, SubSystemUsage, Usage},
@@ -165,9 +162,9 @@ pub use self::{
         time::clock::{Clock, ManualClock, Timestamp},
     },
     service::{
-        BatchItem, ByteStream, Change, Changed, Edit, FilePage, FileStore, FileStoreBuilder, Files,
-        IfMatch, ListRequest, NewBatch, NewUpload, Opened, Page, PageRequest, Preconditions,
-        Replacement, ServedFiles,
+        BatchItem, ByteStream, Change, Changed, ContentReader, Edit, FilePage, FileStore,
+        FileStoreBuilder, Files, IfMatch, ListRequest, NewBatch, NewUpload, Opened, Page,
+        PageRequest, Preconditions, Replacement, ServedFiles,
     },
     storage::{DataDir, LocalBlob, SendFile},
     variant::Fit,

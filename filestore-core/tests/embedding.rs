@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use filestore_core::admin::{NoProgress, PurgeOptions, PurgeWhen};
 use filestore_core::uploads::{GivenName, IdempotencyKey, UploadClaims, UploadSession, Uploaded};
 use filestore_core::{
-    BatchItem, ErrorKind, FileStore, ListRequest, NewBatch, NewUpload, PurgeStatus, Scope, Status,
-    StoreConfig, SyncStatus,
+    BatchItem, ErrorKind, FilePolicy, FileStore, ListRequest, NewBatch, NewUpload, PurgeStatus,
+    Scope, Status, StoreConfig, SyncStatus,
 };
+use futures_util::stream;
+use tokio::io::AsyncReadExt as _;
 
 fn new(name: &str) -> NewUpload {
     NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap()).with_name(name)
@@ -232,4 +235,82 @@ async fn a_wrong_digest_leaves_nothing() {
     let error = store.upload(upload, &b"bytes"[..]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DigestMismatch);
     assert_eq!(store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items, []);
+}
+
+#[tokio::test]
+async fn a_temporary_store_leaves_nothing_and_is_one_of_its_own() {
+    let (one, other) =
+        (FileStore::temporary().await.unwrap(), FileStore::temporary().await.unwrap());
+    let path = one.data_dir().path().to_owned();
+    assert_ne!(path, other.data_dir().path());
+    let id = one.upload(new("a.txt"), &b"bytes"[..]).await.unwrap().file_id;
+    assert_eq!(one.scoped(&Scope::All).read(id).await.unwrap(), "bytes");
+    assert!(other.scoped(&Scope::All).read(id).await.is_err());
+
+    one.close().await;
+    drop(one);
+    assert!(!path.exists(), "the directory goes with the last handle");
+}
+
+#[tokio::test]
+async fn chunks_go_in_and_come_out_as_a_reader() {
+    let store = FileStore::temporary().await.unwrap();
+    let chunks = || ["hello, ", "", "world"].map(|chunk| Ok::<_, std::io::Error>(chunk.into()));
+    let record = store.upload_stream(new("a.txt"), stream::iter(chunks())).await.unwrap();
+    let files = store.scoped(&Scope::All);
+    let (_, mut reader) = files.reader(record.file_id, Some(7..100)).await.unwrap();
+    let mut text = String::new();
+    reader.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "world", "a range beyond the end is cut");
+
+    let new_bytes = [Ok::<_, std::io::Error>(Bytes::from("new"))];
+    files.replace_stream(record.file_id, stream::iter(new_bytes)).await.unwrap();
+    assert_eq!(files.read(record.file_id).await.unwrap(), "new");
+
+    let broken = [Ok(Bytes::from("half")), Err(std::io::Error::other("cut"))];
+    let error = store.upload_stream(new("b.txt"), stream::iter(broken)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::MalformedBody);
+    assert_eq!(files.list(&ListRequest::default()).await.unwrap().items.len(), 1);
+}
+
+/// A source that must not be read.
+struct Unread;
+impl tokio::io::AsyncRead for Unread {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        _: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        panic!("the bytes are read")
+    }
+}
+
+#[tokio::test]
+async fn a_policy_refuses_before_bytes_are_kept() {
+    let store = FileStore::temporary().await.unwrap();
+    let policy = FilePolicy::new().max_bytes(100).types(["text/plain"]).extensions(["txt"]);
+    let upload = async |name: &str, bytes: &[u8]| {
+        store.upload(new(name).with_policy(policy.clone()), bytes).await
+    };
+    upload("a.txt", b"hello").await.unwrap();
+    assert_eq!(upload("a.txt", &[b'x'; 101]).await.unwrap_err().kind(), ErrorKind::TooLarge);
+    let refused = upload("a.txt", b"<!DOCTYPE html><html>").await.unwrap_err();
+    assert_eq!(refused.details().field.as_deref(), Some("mime_type"));
+
+    // The name alone is enough: no byte is read.
+    let named = new("a.exe").with_policy(policy.clone());
+    let refused = store.upload(named, Unread).await.unwrap_err();
+    assert_eq!(refused.details().allowed, ["txt"]);
+
+    let batch = NewBatch::new("acme".parse().unwrap(), "docs".parse().unwrap());
+    let files = [("a.txt", "fine"), ("b.png", "not fine")];
+    let files = files.map(|(name, bytes)| (GivenName::named(name), bytes.into()));
+    let refused = store.batch(batch.with_policy(policy), files).await.unwrap_err();
+    assert_eq!(refused.details().item, Some(1));
+
+    assert_eq!(
+        store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items.len(),
+        1
+    );
+    assert_eq!(files_below(&store.data_dir().path().join("staging")), 0);
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const GROUND: &str = "tasks";
 
 /// Each folder of `src`, and the other strata it may name. A deeper folder has rules of its own.
-const MAY_NAME: [(&str, &[&str]); 11] = [
+const MAY_NAME: [(&str, &[&str]); 12] = [
     (GROUND, &[]),
     ("domain", &[]),
     ("api", &[]),
@@ -23,6 +23,7 @@ const MAY_NAME: [(&str, &[&str]); 11] = [
     // A delivery has the wire type of an event as its body.
     ("service/webhooks", &["api", "domain", "metadata", "storage", "FileStore"]),
     ("worker", &["domain", "metadata", "service", "storage", "variant", "FileStore"]),
+    ("web", &["api", "domain", "service", "storage", "variant"]),
 ];
 
 /// Libraries, and the folders that may name them.

@@ -51,6 +51,7 @@ mod event_streams;
 mod me;
 mod console;
 mod monitoring;
+mod mount;
 mod preconditions;
 mod races;
 mod recovery;

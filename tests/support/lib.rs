@@ -55,3 +55,18 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 
     hex::encode(Sha256::digest(bytes))
 }
+
+/// Compiles and runs the Rust of the how-to pages.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../filestore-server/docs/how-to/avoid-lost-updates.md")]
+    struct AvoidLostUpdates;
+    #[doc = include_str!("../../filestore-server/docs/how-to/retry-safely.md")]
+    struct RetrySafely;
+    #[doc = include_str!("../../filestore-server/docs/how-to/rust-client.md")]
+    struct RustClient;
+    #[doc = include_str!("../../filestore-server/docs/how-to/serve-from-axum.md")]
+    struct ServeFromAxum;
+    #[doc = include_str!("../../filestore-server/docs/how-to/test-your-app.md")]
+    struct TestYourApp;
+}

@@ -21,3 +21,4 @@ mod pending;
 mod uploads;
 mod hostile;
 mod documented;
+mod recipes;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use filestore_core::api;
+use futures_util::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 use tokio::io::AsyncRead;
+use tokio_util::io::StreamReader;
 
 use crate::error::{Error, Result};
 use crate::upload::description::{Description, description_setters};
@@ -42,8 +44,23 @@ pub(crate) enum Source {
     Path(PathBuf),
     Bytes(Bytes),
     Reader(Box<dyn AsyncRead + Send + Unpin>, Option<u64>),
-    /// A reader that an attempt has used up.
+    Stream(Chunks, Option<u64>),
+    /// A reader or stream that an attempt has used up.
     Spent,
+}
+
+/// Bytes that arrive in chunks, and are sent as they are.
+pub(crate) type Chunks = BoxStream<'static, io::Result<Bytes>>;
+
+/// Maximum number of bytes of a chunk that bytes in memory are sent in.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// An opened source.
+pub(crate) enum Opened {
+    /// Bytes to be read into a buffer.
+    Reader(Box<dyn AsyncRead + Send + Unpin>),
+    /// Bytes in buffers of their own.
+    Chunks(Chunks),
 }
 
 impl Item {
@@ -84,6 +101,30 @@ impl Item {
         len_bytes: Option<u64>,
     ) -> Self {
         Self::new(Source::Reader(Box::new(reader), len_bytes))
+    }
+
+    /// Sends the chunks of `stream` until its end, without copying them. For example, pass a request of your own server
+    /// on. As for [`Item::from_reader`], the client does not retry such an upload. With
+    /// [`Resumable::Always`](crate::Resumable::Always), the client copies and keeps up to 32 MiB in memory.
+    ///
+    /// If you know the length, set `len_bytes`. The stream must then return exactly this number of bytes.
+    ///
+    /// ```no_run
+    /// use bytes::Bytes;
+    /// use filestore_client::Item;
+    /// use futures_util::stream;
+    ///
+    /// let chunks = stream::iter([Ok::<_, std::io::Error>(Bytes::from("hello, ")), Ok("world".into())]);
+    /// let item = Item::from_stream(chunks, None).original_name("hello.txt");
+    /// ```
+    pub fn from_stream<E>(
+        stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+        len_bytes: Option<u64>,
+    ) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
+        Self::new(Source::Stream(stream.map_err(io::Error::other).boxed(), len_bytes))
     }
 
     description_setters! {
@@ -137,7 +178,7 @@ impl Item {
         let (path, known) = match &self.source {
             Source::Path(path) => (Some(path.clone()), None),
             Source::Bytes(bytes) => (None, Some(bytes.len() as u64)),
-            Source::Reader(_, len) => (None, *len),
+            Source::Reader(_, len) | Source::Stream(_, len) => (None, *len),
             Source::Spent => (None, None),
         };
         async move {
@@ -162,7 +203,7 @@ impl Item {
                 Ok((Source::Path(path.clone()), Some(len)))
             }
             Source::Bytes(bytes) => Ok((Source::Bytes(bytes.clone()), Some(bytes.len() as u64))),
-            Source::Reader(_, len) => {
+            Source::Reader(_, len) | Source::Stream(_, len) => {
                 let len = *len;
                 Ok((std::mem::replace(&mut self.source, Source::Spent), len))
             }
@@ -174,20 +215,35 @@ impl Item {
 }
 
 impl Source {
-    pub(crate) async fn open(self) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
-        match self {
+    pub(crate) async fn open(self) -> io::Result<Opened> {
+        Ok(Opened::Reader(match self {
             Source::Path(path) => {
                 let file = tokio::fs::File::open(&path).await;
                 let file = file.map_err(|error| {
                     io::Error::new(error.kind(), format!("{error}: {}", path.display()))
                 });
-                Ok(Box::new(file?))
+                Box::new(file?)
             }
-            Source::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes))),
-            Source::Reader(reader, _) => Ok(reader),
-            Source::Spent => Err(io::Error::other("the reader was used up")),
-        }
+            Source::Bytes(bytes) => return Ok(Opened::Chunks(chunks(bytes))),
+            Source::Reader(reader, _) => reader,
+            Source::Stream(chunks, _) => return Ok(Opened::Chunks(chunks)),
+            Source::Spent => return Err(io::Error::other("the reader was used up")),
+        }))
     }
+}
+
+/// Cuts bytes into chunks, so that progress is reported. No byte is copied.
+fn chunks(bytes: Bytes) -> Chunks {
+    let chunks = stream::unfold(bytes, |mut rest| async move {
+        let chunk = rest.split_to(rest.len().min(CHUNK_BYTES));
+        (!chunk.is_empty()).then_some((Ok(chunk), rest))
+    });
+    chunks.boxed()
+}
+
+/// Reads chunks as a reader.
+pub(super) fn reader_of(chunks: Chunks) -> Box<dyn AsyncRead + Send + Unpin> {
+    Box::new(StreamReader::new(chunks))
 }
 
 impl fmt::Debug for Item {
@@ -196,6 +252,7 @@ impl fmt::Debug for Item {
             Source::Path(path) => path.display().to_string(),
             Source::Bytes(bytes) => format!("{} bytes", bytes.len()),
             Source::Reader(..) | Source::Spent => "reader".to_owned(),
+            Source::Stream(..) => "stream".to_owned(),
         };
         f.debug_struct("Item")
             .field("source", &source)
@@ -253,6 +310,24 @@ mod tests {
         assert_eq!(error.kind(), crate::ErrorKind::Invalid);
         assert!(error.to_string().contains("neither UTF-8"), "{error}");
         item(b"\x81.txt").original_name("named.txt").source().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn chunks_are_sent_as_they_are() {
+        let whole = Bytes::from(vec![7; CHUNK_BYTES + 1]);
+        let parts: Vec<_> = chunks(whole.clone()).try_collect().await.unwrap();
+        assert_eq!(parts.iter().map(Bytes::len).collect::<Vec<_>>(), [CHUNK_BYTES, 1]);
+        assert_eq!(parts[0].as_ptr(), whole.as_ptr(), "no byte is copied");
+
+        let given = whole.clone();
+        let given = stream::once(async move { Ok::<_, io::Error>(given) });
+        let mut item = Item::from_stream(given, None);
+        assert!(!item.is_repeatable());
+        let Opened::Chunks(mut sent) = item.source().await.unwrap().0.open().await.unwrap() else {
+            panic!("a stream is no reader");
+        };
+        assert_eq!(sent.next().await.unwrap().unwrap().as_ptr(), whole.as_ptr());
+        assert!(item.source().await.is_err(), "a stream is read once");
     }
 
     #[tokio::test]

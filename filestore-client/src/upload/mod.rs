@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use filestore_core::api::FileRecord;
+use futures_util::Stream;
 use reqwest::Method;
 use reqwest::header::HeaderName;
 use tokio::io::AsyncRead;
@@ -89,6 +90,17 @@ impl Upload {
         len_bytes: Option<u64>,
     ) -> Self {
         Self::new(Item::from_reader(reader, len_bytes))
+    }
+
+    /// Creates an upload with the chunks of `stream`. See [`Item::from_stream`].
+    pub fn from_stream<E>(
+        stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+        len_bytes: Option<u64>,
+    ) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
+        Self::new(Item::from_stream(stream, len_bytes))
     }
 
     description_setters! {

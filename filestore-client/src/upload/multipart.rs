@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream;
+use futures_util::stream::{self, TryStreamExt as _};
 use reqwest::Body;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
 use crate::transport::random::random_u128;
-use crate::upload::item::{Item, Source};
+use crate::upload::item::{Item, Opened, Source};
 use crate::upload::sending::{Pace, Sending};
 
 /// Number of file bytes in memory.
@@ -255,13 +255,13 @@ impl Encoder {
                 None => return Ok(None),
                 Some(Piece::Text(text)) => return Ok(Some(text)),
                 Some(Piece::File(source, left)) => {
-                    let (reader, hasher) = (source.open().await?, Sha256::new());
-                    self.open = Some(OpenFile { reader, left, hasher, is_part: false });
+                    let (source, hasher) = (source.open().await?, Sha256::new());
+                    self.open = Some(OpenFile { source, left, hasher, is_part: false });
                 }
                 Some(Piece::Part(reader, len, hasher)) => {
                     // The reader goes on behind the part.
-                    let reader = Box::new(reader.take(len));
-                    self.open = Some(OpenFile { reader, left: Some(len), hasher, is_part: true });
+                    let source = Opened::Reader(Box::new(reader.take(len)));
+                    self.open = Some(OpenFile { source, left: Some(len), hasher, is_part: true });
                 }
             }
         }
@@ -277,7 +277,7 @@ impl Encoder {
 
 /// A file that is being sent.
 struct OpenFile {
-    reader: Box<dyn AsyncRead + Send + Unpin>,
+    source: Opened,
     /// Remaining bytes, if the length was announced.
     left: Option<u64>,
     hasher: Sha256,
@@ -287,8 +287,8 @@ struct OpenFile {
 
 impl OpenFile {
     async fn read(&mut self) -> io::Result<Option<Bytes>> {
-        let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
-        let read = self.reader.read_buf(&mut chunk).await? as u64;
+        let chunk = self.source.next().await?;
+        let read = chunk.len() as u64;
 
         if let Some(left) = &mut self.left {
             if read > *left {
@@ -307,14 +307,31 @@ impl OpenFile {
             return Ok(None);
         }
         self.hasher.update(&chunk);
-        Ok(Some(chunk.freeze()))
+        Ok(Some(chunk))
+    }
+}
+
+impl Opened {
+    /// Returns the next bytes. No bytes mean the end.
+    async fn next(&mut self) -> io::Result<Bytes> {
+        match self {
+            Self::Reader(reader) => {
+                let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
+                reader.read_buf(&mut chunk).await?;
+                Ok(chunk.freeze())
+            }
+            Self::Chunks(chunks) => loop {
+                match chunks.try_next().await? {
+                    Some(chunk) if chunk.is_empty() => {}
+                    chunk => return Ok(chunk.unwrap_or_default()),
+                }
+            },
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use futures_util::TryStreamExt;
-
     use super::*;
 
     async fn written(mut form: Form) -> (String, Option<u64>) {
@@ -353,6 +370,16 @@ mod tests {
         let (text, length) = written(form).await;
         assert!(text.contains("\r\n\r\nabc\r\n"));
         assert_eq!(length, None);
+    }
+
+    #[tokio::test]
+    async fn an_empty_chunk_is_no_end() {
+        let chunks = ["ab", "", "c"].map(|chunk| Ok::<_, io::Error>(Bytes::from(chunk)));
+        let mut form = Form::default();
+        form.item("", Item::from_stream(stream::iter(chunks), Some(3)));
+        let (text, length) = written(form).await;
+        assert!(text.contains("\r\n\r\nabc\r\n"));
+        assert!(length.is_some());
     }
 
     #[test]

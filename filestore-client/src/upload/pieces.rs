@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt};
 
-use crate::upload::item::Source;
+use crate::upload::item::{Source, reader_of};
 
 /// Number of bytes in one read.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -49,6 +49,7 @@ impl Pieces {
             Source::Path(path) => Origin::Path(path),
             Source::Bytes(bytes) => Origin::Bytes(bytes),
             Source::Reader(reader, _) => Origin::Reader(Window::new(reader)),
+            Source::Stream(chunks, _) => Origin::Reader(Window::new(reader_of(chunks))),
             Source::Spent => Origin::Reader(Window::new(Box::new(Spent))),
         };
         Self { origin, len }

@@ -43,7 +43,7 @@ pub use admin::{
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
-pub use convert::field_name;
+pub use convert::{field_name, problem_of};
 pub use event::{Event, EventData, EventPage, EventQuery};
 pub use explain::{ExplainedFact, ExplainedHistory, ExplainedRecord, ExplainedStep, Explanation};
 pub use file::{

@@ -44,6 +44,7 @@ pub(crate) mod events;
 pub(crate) mod webhooks;
 mod request;
 mod retry;
+pub(crate) mod spans;
 
 use std::sync::Arc;
 
@@ -75,6 +76,7 @@ pub use access::signing::Signing;
 pub use events::Events;
 pub use files::Files;
 pub use files::change::Changed;
+pub use files::content_reader::ContentReader;
 pub use files::listing::{FilePage, ListRequest};
 pub use files::organizations::{Page, PageRequest};
 pub use files::read::Opened;

@@ -3,6 +3,7 @@
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::custom_metadata::CustomMetadata;
 use crate::domain::file::media;
+use crate::domain::file::policy::{FilePolicy, Judged};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::reply::StoredReply;
 use crate::domain::id::{OrganizationId, Sha256, SubSystem};
@@ -37,6 +38,8 @@ pub struct NewUpload {
     pub sha256: Option<Sha256>,
     /// The custom metadata: JSON that your application keeps with the file.
     pub metadata: CustomMetadata,
+    /// The files that the caller accepts.
+    pub policy: FilePolicy,
 }
 
 impl NewUpload {
@@ -49,6 +52,7 @@ impl NewUpload {
             temp: false,
             sha256: None,
             metadata: CustomMetadata::default(),
+            policy: FilePolicy::default(),
         }
     }
 
@@ -77,6 +81,13 @@ impl NewUpload {
     #[must_use]
     pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
         self.metadata = metadata;
+        self
+    }
+
+    /// Sets the policy that the file must satisfy. An upload that breaks the policy leaves nothing behind.
+    #[must_use]
+    pub fn with_policy(mut self, policy: FilePolicy) -> Self {
+        self.policy = policy;
         self
     }
 
@@ -118,6 +129,13 @@ impl GivenName {
     pub(super) fn check(&self, name_chars: usize) -> Result<()> {
         check_given(self.name.as_deref(), self.mime_type.as_deref(), name_chars)
     }
+
+    /// Returns the properties that a policy judges.
+    pub(super) fn judged(&self) -> Judged<'_> {
+        let name = self.name.as_deref().or(self.hints.file_name.as_deref());
+        let claimed_type = self.mime_type.as_deref().or(self.hints.content_type.as_deref());
+        Judged { name: name.unwrap_or_default(), claimed_type }
+    }
 }
 
 fn check_given(name: Option<&str>, mime_type: Option<&str>, name_chars: usize) -> Result<()> {
@@ -145,12 +163,21 @@ pub struct NewBatch {
     pub organization_id: OrganizationId,
     /// The files' sub-system: an area of your application, for example `invoices`.
     pub sub_system: SubSystem,
+    /// The files that the caller accepts. If one file breaks the policy, no file is stored.
+    pub policy: FilePolicy,
 }
 
 impl NewBatch {
     /// Describes a batch.
     pub fn new(organization_id: OrganizationId, sub_system: SubSystem) -> Self {
-        Self { organization_id, sub_system }
+        Self { organization_id, sub_system, policy: FilePolicy::default() }
+    }
+
+    /// Sets the policy that each file must satisfy.
+    #[must_use]
+    pub fn with_policy(mut self, policy: FilePolicy) -> Self {
+        self.policy = policy;
+        self
     }
 }
 
@@ -325,6 +352,8 @@ pub struct Replacement {
     pub metadata: Option<CustomMetadata>,
     /// True if the file becomes READY. Otherwise the file keeps its status.
     pub make_ready: bool,
+    /// The files that the caller accepts.
+    pub policy: FilePolicy,
 }
 
 impl Replacement {
@@ -337,6 +366,13 @@ impl Replacement {
     #[must_use]
     pub fn make_ready(mut self) -> Self {
         self.make_ready = true;
+        self
+    }
+
+    /// Sets the policy that the new bytes must satisfy. Otherwise the file keeps its bytes.
+    #[must_use]
+    pub fn with_policy(mut self, policy: FilePolicy) -> Self {
+        self.policy = policy;
         self
     }
 

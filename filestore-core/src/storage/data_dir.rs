@@ -55,6 +55,17 @@ pub struct DataDir {
 struct Held {
     path: PathBuf,
     _lock: FileLock,
+    is_temporary: bool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.is_temporary
+            && let Err(error) = fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "a temporary directory stays");
+        }
+    }
 }
 
 impl DataDir {
@@ -64,6 +75,15 @@ impl DataDir {
     /// directory. Returns [`ErrorKind::Unusable`] if the path is not a directory, is not writable, is
     /// writable for other accounts, or belongs to another account. Blocks for a moment.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_as(path, false)
+    }
+
+    /// Opens a directory that is removed with its last clone. Errors as for [`open`](Self::open).
+    pub(crate) fn open_temporary(path: &Path) -> Result<Self> {
+        Self::open_as(path, true)
+    }
+
+    fn open_as(path: &Path, is_temporary: bool) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
         create_with_parents(&path).map_err(|error| unusable(&path, error))?;
         let lock = lock(&path)?;
@@ -74,7 +94,7 @@ impl DataDir {
             );
             return Err(Error::new(ErrorKind::Unusable, text));
         }
-        let dir = Self { held: Arc::new(Held { path, _lock: lock }) };
+        let dir = Self { held: Arc::new(Held { path, _lock: lock, is_temporary }) };
 
         // A process that was killed left it.
         match fs::remove_dir_all(dir.scratch()) {

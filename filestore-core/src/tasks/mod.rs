@@ -17,6 +17,7 @@ pub mod simulation;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 /// Time limit for a test that hangs. The limit is so long that a test never fails because the
 /// machine is busy.
@@ -29,6 +30,14 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     tokio::spawn(task)
+}
+
+/// Starts a task that does a part of the caller's work, within the caller's span.
+pub fn spawn_in_span<F>(task: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    spawn(task.in_current_span())
 }
 
 /// Runs `work`, which can block, on the blocking pool of the current runtime.

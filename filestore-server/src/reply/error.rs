@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use filestore_core::api::{ErrorCode, Problem, field_name};
-use filestore_core::{Details, Error, ErrorKind};
+use filestore_core::api::{ErrorCode, Problem, problem_of};
+use filestore_core::{Details, Error, ErrorKind, web};
 use http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -85,6 +85,17 @@ impl From<error::Error> for Failure {
         match error {
             error::Error::Core(error) => Self::Core(error),
             error::Error::Refusal(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
+impl From<web::Refusal> for Failure {
+    fn from(refusal: web::Refusal) -> Self {
+        match refusal {
+            web::Refusal::Core(error) => Self::Core(error),
+            web::Refusal::RangeNotSatisfiable { size_bytes } => {
+                Self::RangeNotSatisfiable(size_bytes)
+            }
         }
     }
 }
@@ -216,10 +227,6 @@ impl Failure {
     fn details(&self) -> Details {
         let mut details = Details::default();
         match self {
-            Self::Core(error) => {
-                details = error.details().clone();
-                details.field = field_name(error);
-            }
             Self::Refused(refusal) => details = refusal.details().clone(),
             Self::MethodNotAllowed(allow) => {
                 details.allowed = allow.split(", ").map(str::to_owned).collect();
@@ -229,7 +236,9 @@ impl Failure {
             Self::UnsupportedCoding => details.field = Some("Content-Encoding".to_owned()),
             Self::TooManyStreams(refusal) => details.limit = Some(refusal.limit as u64),
             Self::Misdirected => details.field = Some("Host".to_owned()),
-            Self::WithoutOneHost
+            // The core makes the document of its errors.
+            Self::Core(_)
+            | Self::WithoutOneHost
             | Self::RateLimited(_)
             | Self::UnknownPath
             | Self::RangeNotSatisfiable(_) => {}
@@ -238,10 +247,15 @@ impl Failure {
     }
 
     fn problem(&self, id: &RequestId) -> Problem {
+        if let Self::Core(error) = self {
+            let detail = self.detail().into_owned();
+            let mut problem = problem_of(error, id.to_string());
+            problem.detail = detail;
+            return problem;
+        }
         let (details, status) = (self.details(), self.kind().status());
         let mut problem = Problem::new(self.kind().code(), status.as_u16(), id.to_string());
-        // Only the 460 of tus is not registered.
-        status.canonical_reason().unwrap_or("Checksum Mismatch").clone_into(&mut problem.title);
+        status.canonical_reason().unwrap_or_default().clone_into(&mut problem.title);
         problem.detail = self.detail().into_owned();
         problem.field = details.field;
         problem.item = details.item;

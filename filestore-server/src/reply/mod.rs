@@ -16,17 +16,15 @@ mod error;
 mod not_ready;
 mod success;
 mod unshared;
-mod caching;
 
-pub(crate) use caching::{cache_control, shared};
 pub(crate) use document::NOSNIFF;
 pub(crate) use error::{Failure, MERGE_PATCH};
 pub(crate) use not_ready::not_ready;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
     EVENT_STREAM, Empty, Unfinished, as_ok, created, created_again, empty, event_stream, found,
-    json_text, metrics, moved, not_modified, ok, ok_streamed, page, partial_content, preflight, see_other,
-    with_etag, without_gone,
+    json_text, metrics, moved, not_modified, ok, ok_streamed, page, preflight, see_other, with_etag,
+    without_gone,
 };
 
 #[cfg(test)]

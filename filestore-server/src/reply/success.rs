@@ -6,9 +6,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use filestore_core::{Error, FileRecord};
 use futures_util::Stream;
-use http::header::{
-    CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION,
-};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use warp::Reply as _;
@@ -101,13 +99,6 @@ pub(crate) fn created(value: &impl Serialize) -> Result<Response, Failure> {
 pub(crate) fn created_again(json: Vec<u8>) -> Response {
     let mut response = document::of_text(StatusCode::CREATED, json.into());
     response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
-    response
-}
-
-/// Turns a 200 with a part of the bytes into a 206. `range` is the `Content-Range` value.
-pub(crate) fn partial_content(mut response: Response, range: HeaderValue) -> Response {
-    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-    response.headers_mut().insert(CONTENT_RANGE, range);
     response
 }
 

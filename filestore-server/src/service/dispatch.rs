@@ -28,7 +28,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Uri, Version};
 use hyper::body::Body;
 use tower_service::Service as _;
-use tracing::Level;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Level, Span};
 use warp::reply::Response;
 
 use crate::admission::guard::Asked;
@@ -72,6 +73,8 @@ where
     let began = Instant::now();
     let (mut parts, body) = request.into_parts();
     let mut call = call_of(app, &mut parts, connection);
+    let span = span_of(&call);
+    let answered = span.clone();
     let way = match first_look(&mut call, &parts) {
         FirstLook::Enough(admitted) => {
             Way::Now(begin(admitted, call, parts, body, |request| routed(routes, request)))
@@ -83,7 +86,7 @@ where
         }
     };
 
-    async move {
+    let answering = async move {
         let Begun { call, unanswered, entry, reply } = match way {
             Way::Now(begun) => begun,
             Way::Later(asking) => asking.await,
@@ -101,8 +104,27 @@ where
         response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
         unanswered.end();
         note(&call, &response, began.elapsed(), entry);
+        answered.record("http.response.status_code", response.status().as_u16());
         response
-    }
+    };
+    answering.instrument(span)
+}
+
+/// Opens the span of a request, by the semantic conventions of OpenTelemetry. The fields `trace_id` and `parent_id` are
+/// those of the header `traceparent`. The path is not a field, because it names files.
+fn span_of(call: &Call) -> Span {
+    let route = call.route.map(|route| route.template);
+    tracing::debug_span!(
+        target: "filestore_server::span",
+        "request",
+        otel.name = format_args!("{} {}", call.method, route.unwrap_or_default()),
+        otel.kind = "server",
+        http.request.method = %call.method,
+        http.route = route,
+        http.response.status_code = Empty,
+        trace_id = call.id.trace_id(),
+        parent_id = call.id.trace().map(TraceParent::parent_id),
+    )
 }
 
 /// Passes a request to the filters.

@@ -1,7 +1,9 @@
 //! The service in this process, without a socket.
 
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use filestore_core::keys::{KeyScope, NewKey};
@@ -11,9 +13,15 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 use tower_service::Service as _;
+use tracing::Subscriber;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
 
 use super::{FileService, ReplyBody, ServiceError, ServiceOptions, service};
 use crate::config::Auth;
@@ -173,6 +181,53 @@ async fn a_body_need_not_be_shared_between_threads() {
     let request = Request::from_parts(head, StreamBody::new(chunks));
     let Ok(response) = files.clone().call(request).await;
     assert_eq!(response.status(), 201);
+}
+
+/// Collects the fields of the spans of requests, and the names of the spans below them.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let parent = context.span(id).and_then(|span| Some(span.parent()?.name()));
+        let mut line = Line(format!("{} in {parent:?}:", attributes.metadata().name()));
+        attributes.record(&mut line);
+        self.0.lock().push(line.0);
+    }
+}
+
+#[tokio::test]
+async fn a_trace_goes_on_from_the_caller_to_the_commit() {
+    let spans = Spans::default();
+    let subscriber = tracing_subscriber::registry().with(spans.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let (_dir, files) = mounted(|_| ()).await;
+
+    let mut upload = form("/api/v1/files/upload");
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    upload.headers_mut().insert("traceparent", trace.parse().unwrap());
+    assert_eq!(ask(&files, upload).await.0, 201);
+
+    let seen = spans.0.lock();
+    let request = seen.iter().find(|line| line.starts_with("request in None")).unwrap();
+    for field in [
+        "http.request.method=POST",
+        "http.route=\"/files/upload\"",
+        "trace_id=\"4bf92f3577b34da6a3ce929d0e0e4736\"",
+        "parent_id=\"00f067aa0ba902b7\"",
+    ] {
+        assert!(request.contains(field), "{request}");
+    }
+    assert!(seen.iter().any(|line| line.starts_with("upload in Some(\"request\")")), "{seen:?}");
+    assert!(seen.iter().any(|line| line.starts_with("commit in Some(\"upload\")")), "{seen:?}");
 }
 
 #[tokio::test]

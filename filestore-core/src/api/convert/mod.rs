@@ -20,6 +20,8 @@ mod me;
 mod id;
 mod reply;
 mod field;
+mod problem;
 mod admin;
 
 pub use field::field_name;
+pub use problem::problem_of;

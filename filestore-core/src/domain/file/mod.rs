@@ -6,6 +6,7 @@ pub mod lifecycle;
 pub mod status;
 pub mod path;
 pub mod media;
+pub mod policy;
 pub mod custom_metadata;
 pub mod disposition;
 pub mod serving;

@@ -18,6 +18,8 @@ use std::slice;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::Stream;
 use tokio::io::AsyncRead;
 
 use super::Files;
@@ -153,6 +155,22 @@ impl Files<'_> {
         session.commit_replacement(Replacement::new(), self.scope).await
     }
 
+    /// Replaces the content of a file with all chunks of `stream`, without copying them. Otherwise like
+    /// [`replace`](Self::replace).
+    pub async fn replace_stream<E>(
+        self,
+        id: FileId,
+        stream: impl Stream<Item = Result<Bytes, E>>,
+    ) -> Result<Changed>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let claims = ReplacementClaims::new(id);
+        let mut session = self.store.uploads().begin_replacement(claims, self.scope).await?;
+        session.write_stream(stream).await?;
+        session.commit_replacement(Replacement::new(), self.scope).await
+    }
+
     /// Changes a file's name, type or single members of the custom metadata. Version, digest and content stay
     /// the same. A second call changes nothing. If two edits run at the same time, both take effect.
     ///
@@ -271,8 +289,9 @@ async fn change_once(
         ..update_of(&store.inner, &old, &next, seen.clone())
     };
     // From here on nothing is cancelled.
-    let applying =
-        tasks::spawn(async move { apply(&store, &old, (next, update), seen, objects, lent).await });
+    let applying = tasks::spawn_in_span(async move {
+        apply(&store, &old, (next, update), seen, objects, lent).await
+    });
     let (applied, released) =
         applying.await.map_err(|error| Error::internal("changing a file", error))?;
 

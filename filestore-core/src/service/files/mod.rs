@@ -3,6 +3,7 @@
 //! An application uses [`Files`], the files of a scope. A program that serves files itself also uses
 //! [`ServedFiles`](serving::ServedFiles), which looks up a record first and reads the bytes later.
 
+pub(super) mod content_reader;
 pub(super) mod read;
 pub(super) mod listing;
 pub(super) mod organizations;
@@ -52,7 +53,7 @@ use crate::service::FileStore;
 /// | show a file that can be deleted, for example to restore it | [`info`](Self::info) |
 /// | learn where a file is, why, and what comes next | [`explain`](Self::explain) |
 /// | get the content of a small file | [`read`](Self::read) |
-/// | stream the content of a large file, or a part | [`open`](Self::open) |
+/// | stream the content of a large file, or a part | [`open`](Self::open), [`reader`](Self::reader) |
 /// | look up several files, deleted or not | [`records`](Self::records) |
 /// | list files, page by page | [`list`](Self::list) |
 /// | count the files and bytes of an organization | [`usage`](Self::usage) |

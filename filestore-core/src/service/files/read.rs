@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
 
 use super::Files;
+use super::content_reader::ContentReader;
 use crate::domain::access::scope::Scope;
 use crate::domain::access::signed_url::{SignFile, SignedUrl};
 use crate::domain::error::{Error, Result};
@@ -124,6 +125,29 @@ impl Files<'_> {
             Ok(Some((record, bytes)))
         })
         .await
+    }
+
+    /// Opens the content of a file as an [`AsyncRead`](tokio::io::AsyncRead), otherwise like [`open`](Self::open). The
+    /// reader is also an [`AsyncBufRead`](tokio::io::AsyncBufRead), which lends the bytes without a copy.
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FileId, FileStore, Scope};
+    /// use tokio::io::AsyncReadExt;
+    ///
+    /// # async fn example(store: &FileStore, id: FileId) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (_, mut reader) = store.scoped(&Scope::All).reader(id, None).await?;
+    /// let mut text = String::new();
+    /// reader.read_to_string(&mut text).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn reader(
+        self,
+        id: FileId,
+        range: Option<Range<u64>>,
+    ) -> Result<(Arc<FileRecord>, ContentReader)> {
+        let (record, bytes) = self.open(id, range).await?;
+        Ok((record, ContentReader::new(bytes)))
     }
 
     /// Signs a URL to read a file. The call does not check that the file has the requested variant.

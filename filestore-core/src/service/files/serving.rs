@@ -12,6 +12,8 @@ use crate::domain::file::record::FileRecord;
 use crate::domain::file::serving;
 use crate::domain::file::status::Location;
 use crate::domain::id::FileId;
+use crate::domain::time::clock::Timestamp;
+use crate::service::spans;
 use crate::storage::SendFile;
 use crate::storage::cloud::{PresignMethod, PresignRequest};
 use crate::variant::{Fit, Motion, Variant, VariantKey, VariantSize};
@@ -54,6 +56,11 @@ impl<'a> ServedFiles<'a> {
 }
 
 impl ServedFiles<'_> {
+    /// Returns the current time of the store's clock.
+    pub fn now(self) -> Timestamp {
+        self.files.store.now()
+    }
+
     /// Looks up a live file and calls `attempt` with its record. If the record changed, `attempt` returns
     /// `None`, and the call starts over. `Conflict` if the record keeps changing.
     pub async fn with_record<T, E, F>(
@@ -185,7 +192,9 @@ impl ServedFiles<'_> {
         self.expect_motion(motion)?;
         let store = self.files.store;
         let key = self.variant_key(record, size, fit, motion);
-        store.inner.pictures.engine.get(key, variant::source_of(&store.inner, record)).await
+        let span = spans::variant(&key);
+        let made = store.inner.pictures.engine.get(key, variant::source_of(&store.inner, record));
+        spans::within(span, made).await
     }
 
     /// Returns the [tag](crate::variants::Sheet::tag) of the sheet that [`Files::sheet`](crate::Files::sheet)

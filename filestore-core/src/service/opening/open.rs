@@ -45,7 +45,30 @@ impl FileStore {
             config: StoreConfig::default(),
             clock: Clock::system(),
             opener: Opener::Owner,
+            is_temporary: false,
         }
+    }
+
+    /// Opens a new store for a test, in a directory of its own below the system's directory for temporary files. When
+    /// the last clone of the store is dropped, the directory is removed.
+    ///
+    /// Everything works as in any other store, with one difference: without a power cut to survive, no byte is flushed
+    /// ([`Durability::Process`]). So a test needs a few milliseconds. For options, use
+    /// [`FileStoreBuilder::temporary`].
+    ///
+    /// ```
+    /// use filestore_core::{FileStore, NewUpload};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> filestore_core::Result<()> {
+    /// let store = FileStore::temporary().await?;
+    /// let new = NewUpload::new("42".parse()?, "gallery".parse()?);
+    /// store.upload(new, &b"hello"[..]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn temporary() -> Result<Self> {
+        FileStoreBuilder::temporary().open().await
     }
 }
 
@@ -74,9 +97,33 @@ pub struct FileStoreBuilder {
     pub(super) config: StoreConfig,
     clock: Clock,
     opener: Opener,
+    /// True if the directory is removed with the store.
+    is_temporary: bool,
 }
 
 impl FileStoreBuilder {
+    /// Returns a builder for a store in a temporary directory of its own. See [`FileStore::temporary`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use filestore_core::{FileStoreBuilder, ManualClock, Timestamp};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> filestore_core::Result<()> {
+    /// let clock = ManualClock::at(Timestamp::now());
+    /// let store = FileStoreBuilder::temporary().clock(clock.clock()).open().await?;
+    /// clock.advance(Duration::from_hours(25));
+    /// # drop(store);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn temporary() -> Self {
+        let name = format!("filestore-{}", tasks::random_name());
+        let builder = FileStore::builder(std::env::temp_dir().join(name));
+        Self { is_temporary: true, ..builder }.durability(Durability::Process)
+    }
+
     /// Sets the whole configuration. Call this method before the setters of single options.
     #[must_use]
     pub fn config(mut self, config: StoreConfig) -> Self {
@@ -173,12 +220,13 @@ impl FileStoreBuilder {
         // Before anything is created.
         self.config.check_settings()?;
         external_database::check(&self.config)?;
-        let Self { path, mut config, clock, opener } = self;
+        let Self { path, mut config, clock, opener, is_temporary } = self;
         let mut providers = ProviderRegistry::open_with(&config.providers, &clock)?;
 
         let parts = {
             let (config, clock) = (config.clone(), clock.clone());
-            tasks::blocking(move || Parts::open(&path, &config, &clock))
+            let open = if is_temporary { DataDir::open_temporary } else { DataDir::open };
+            tasks::blocking(move || Parts::open(open(&path)?, &config, &clock))
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };
@@ -269,8 +317,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn open(path: &Path, config: &StoreConfig, clock: &Clock) -> Result<Self> {
-        let dir = DataDir::open(path)?;
+    fn open(dir: DataDir, config: &StoreConfig, clock: &Clock) -> Result<Self> {
         let is_here = config.metadata == MetadataPlace::Sqlite;
         let marker = if is_here { dir.identify()? } else { None };
 

@@ -225,7 +225,7 @@ impl Inner {
 
         // From here on nothing is cancelled, so that no record loses its bytes.
         let (inner, record) = (Arc::clone(self), record.clone());
-        let flipping = tasks::spawn(async move {
+        let flipping = tasks::spawn_in_span(async move {
             let flipped =
                 inner.flip(&record, Effect::Relocated, &ProviderCode::local(), key.clone()).await;
             match &flipped {

@@ -83,6 +83,13 @@ impl UploadClaims {
         self
     }
 
+    /// Sets the maximum file size, in bytes, if it is less than that of the store.
+    #[must_use]
+    pub fn with_max_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
+        self.max_bytes = most.into();
+        self
+    }
+
     /// Takes the claims of an upload after `received` bytes have arrived. `None` for one whose room is
     /// reserved elsewhere.
     pub(super) async fn take(

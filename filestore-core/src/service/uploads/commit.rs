@@ -158,7 +158,8 @@ impl FileStore {
     async fn insert(&self, prepared: Prepared, staged: &Staged) -> Result<Option<Committed>> {
         let (store, lent) = (self.clone(), staged.lend());
         // From here on, no caller cancels the work. The claims live until the outcome is known.
-        let inserting = tasks::spawn(async move { store.insert_lent(prepared, lent).await });
+        let inserting =
+            tasks::spawn_in_span(async move { store.insert_lent(prepared, lent).await });
         let (outcome, released) =
             inserting.await.map_err(|error| Error::internal("committing an upload", error))?;
 

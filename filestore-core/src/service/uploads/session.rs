@@ -17,9 +17,12 @@ mod commits;
 
 use std::fmt;
 use std::mem;
+use std::pin::pin;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::stream::{Stream, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tracing::Span;
 
 use super::claims::{ClaimGuards, ReplacementClaims, UploadClaims};
 use super::whole_files::WholeFiles;
@@ -28,7 +31,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::report::erasure::Era;
 use crate::metadata::FinishUpload;
-use crate::service::FileStore;
+use crate::service::{FileStore, spans};
 use crate::storage::{StagedBlob, StagingWriter, Uploader};
 
 /// The bytes that can arrive before their room is reserved, and the step by which the reservation grows.
@@ -111,6 +114,8 @@ pub struct UploadSession {
     shape: Option<Shape>,
     /// The resumable upload that the commit finishes.
     upload: Option<FinishUpload>,
+    /// The span of the upload, from its beginning to its end.
+    span: Span,
 }
 
 /// The files that a session can contain.
@@ -162,6 +167,7 @@ impl UploadSession {
             whole: WholeFiles::default(),
             shape: None,
             upload: None,
+            span: spans::upload(),
         }
     }
 
@@ -185,6 +191,7 @@ impl UploadSession {
                 .with_field("file")
                 .with_limit(max));
         }
+        self.span.record("filestore.organization.id", claims.organization_id.as_str());
         self.guards = claims.take(&self.store, Some(self.received_bytes())).await?;
         self.uploader = Uploader::Organization(claims.organization_id.clone());
         self.claims = Some(Claims::Upload(claims));
@@ -346,11 +353,35 @@ impl UploadSession {
                 Ok(_) => self.write(buffer.split().freeze()).await?,
                 Err(error) => {
                     self.lose_file();
-                    let message = "the source cannot be read";
-                    return Err(Error::new(ErrorKind::MalformedBody, message).with_source(error));
+                    return Err(unreadable(error));
                 }
             }
         }
+    }
+
+    /// Receives all chunks of `stream`, without copying them, and ends the file. Returns the errors of
+    /// [`write`](Self::write). `MalformedBody` if the stream fails. You cannot commit the file then.
+    pub async fn write_stream<E>(
+        &mut self,
+        stream: impl Stream<Item = Result<Bytes, E>>,
+    ) -> Result<()>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if self.incoming.is_none() {
+            self.begin_file().await?;
+        }
+        let mut stream = pin!(stream);
+        while let Some(chunk) = stream.next().await {
+            match chunk {
+                Ok(chunk) => self.write(chunk).await?,
+                Err(error) => {
+                    self.lose_file();
+                    return Err(unreadable(error));
+                }
+            }
+        }
+        self.end_file().await
     }
 
     /// Ends the file that is arriving, if there is one. The one file of an upload is durable when this call
@@ -395,6 +426,10 @@ impl UploadSession {
         let incoming = self.incoming.as_ref().map_or(0, |file| file.writer.size_bytes());
         self.whole.bytes().saturating_add(incoming)
     }
+}
+
+fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(ErrorKind::MalformedBody, "the source cannot be read").with_source(error)
 }
 
 fn not_whole() -> Error {

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use futures_util::Stream;
 use tokio::io::AsyncRead;
 
 use super::claims::{ReplacementClaims, UploadClaims};
@@ -69,11 +70,48 @@ impl FileStore {
         new: NewUpload,
         reader: impl AsyncRead + Unpin,
     ) -> Result<FileRecord> {
-        new.given.check(self.name_limit())?;
-        let claims = UploadClaims::new(new.organization_id.clone());
-        let mut session = self.uploads().begin(claims).await?;
+        let mut session = self.begin(&new).await?;
         session.write_all(reader).await?;
         committed(session.commit(new).await?)
+    }
+
+    /// Uploads all chunks of `stream` as one file, without copying them. Otherwise like [`upload`](Self::upload).
+    /// For example, pass the body of a request on.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use filestore_core::{FileStore, NewUpload};
+    /// use futures_util::stream;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> filestore_core::Result<()> {
+    /// let store = FileStore::temporary().await?;
+    /// let new = NewUpload::new("42".parse()?, "gallery".parse()?).with_name("hello.txt");
+    /// let chunks = ["hello, ", "world"].map(|chunk| Ok::<_, std::io::Error>(Bytes::from(chunk)));
+    /// let record = store.upload_stream(new, stream::iter(chunks)).await?;
+    /// assert_eq!(record.blob.size_bytes, 12);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn upload_stream<E>(
+        &self,
+        new: NewUpload,
+        stream: impl Stream<Item = Result<Bytes, E>>,
+    ) -> Result<FileRecord>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut session = self.begin(&new).await?;
+        session.write_stream(stream).await?;
+        committed(session.commit(new).await?)
+    }
+
+    /// Begins the upload of one file, after the checks that need no byte.
+    async fn begin(&self, new: &NewUpload) -> Result<UploadSession> {
+        new.given.check(self.name_limit())?;
+        new.policy.check_name(&new.given.judged())?;
+        let claims = UploadClaims::new(new.organization_id.clone());
+        self.uploads().begin(claims.with_max_bytes(new.policy.most_bytes())).await
     }
 
     /// Uploads files that are in memory as a batch. Every reader sees all files or none. The records are in
@@ -98,6 +136,7 @@ impl FileStore {
         files: impl IntoIterator<Item = (GivenName, Bytes)>,
     ) -> Result<Vec<FileRecord>> {
         let claims = UploadClaims::new(batch.organization_id.clone());
+        let claims = claims.with_max_bytes(batch.policy.most_bytes());
         let mut session = self.uploads().begin(claims).await?;
         let mut items = Vec::new();
         for (index, (given, bytes)) in (0..).zip(files) {

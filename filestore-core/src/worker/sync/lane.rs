@@ -14,6 +14,7 @@ use crate::domain::id::OrganizationId;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::{AfterFailure, Claims, SyncClaim};
 use crate::service::providers::relocate::Moved;
+use crate::service::spans;
 use crate::service::work::wake::Listener;
 use crate::tasks::step::{Step, reached};
 use crate::worker::running::claimed::LaneClaims;
@@ -157,7 +158,8 @@ impl SyncLane {
         let meter = meter(&store, &self.progress);
         self.copies.spawn(async move {
             let SyncClaim { record, target, key, .. } = &claim;
-            let moved = store.inner().move_out(record, target, key.clone(), meter).await;
+            let moving = store.inner().move_out(record, target, key.clone(), meter);
+            let moved = spans::within(spans::sync(record, target), moving).await;
             Copied { claim, moved }
         });
     }

@@ -53,7 +53,7 @@ pub(super) fn refined_by_extension(sniffed: &str, name: &str) -> Option<&'static
 }
 
 /// Tests whether a type names a format that text never is.
-pub(super) fn is_binary(mime: &str) -> bool {
+pub(crate) fn is_binary(mime: &str) -> bool {
     let Some(media_type) = MediaType::parse(mime) else { return false };
     let essence = media_type.essence();
     let is_medium = begins(essence, &["image/", "audio/", "video/", "font/"]);

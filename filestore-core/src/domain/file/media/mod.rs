@@ -9,7 +9,7 @@ mod sniffing;
 
 use crate::domain::error::{Error, Result};
 
-pub(crate) use self::families::refines;
+pub(crate) use self::families::{is_binary, refines};
 pub use self::media_type::{MEDIA_TYPE_CHARS, MediaType, is_range};
 pub use self::params::{Param, ParamSyntax, Params};
 pub use self::sniffing::{SNIFF_BYTES, sniff};

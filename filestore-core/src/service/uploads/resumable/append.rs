@@ -53,7 +53,7 @@ impl ResumableUploads<'_> {
         }
         let store = self.store.clone();
         // A caller that goes away must not take what has arrived with it.
-        let appending = tasks::spawn(async move {
+        let appending = tasks::spawn_in_span(async move {
             let uploads = store.resumable();
             uploads.append_here((id, arrived), append, body, &store).await
         });

@@ -57,7 +57,7 @@ impl Completing {
     /// Makes the file, and waits for it. `Busy` if that takes long: the commit goes on.
     pub(super) async fn finish(self) -> Result<ResumableUpload> {
         let (done, outcome) = oneshot::channel();
-        tasks::spawn(async move {
+        tasks::spawn_in_span(async move {
             // Nobody may be there to hear of it.
             done.send(self.run().await).ok();
         });

@@ -169,7 +169,8 @@ impl Terms {
         let damaged = || Error::internal("reading an upload", "it has no target");
 
         if let Some(file_id) = replaces {
-            let new = Replacement { given, metadata, make_ready: self.make_ready };
+            let mut new = Replacement::new().with_given(given);
+            (new.metadata, new.make_ready) = (metadata, self.make_ready);
             return Ok(Planned::Replace(file_id, new, self.conditions.read()?));
         }
         let sub_system = self.sub_system.as_deref().ok_or_else(damaged)?.parse()?;

@@ -6,10 +6,13 @@ use super::{Claims, ONLY, Shape, UploadSession, batch_too_large};
 use crate::domain::access::scope::Scope;
 use crate::domain::access::signed_url::UploadPermit;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::media;
+use crate::domain::file::policy::FilePolicy;
 use crate::domain::file::record::FileRecord;
 use crate::domain::id::OrganizationId;
 use crate::service::files::change::Changed;
-use crate::service::request::{BatchItem, NewBatch, NewUpload, Replacement, Uploaded};
+use crate::service::request::{BatchItem, GivenName, NewBatch, NewUpload, Replacement, Uploaded};
+use crate::service::spans;
 use crate::service::uploads::claims::UploadClaims;
 use crate::service::uploads::new_files::{NewFile, OneOrMore, ReplyShape, StagedFiles};
 use crate::storage::StagedBlob;
@@ -17,11 +20,16 @@ use crate::storage::StagedBlob;
 impl UploadSession {
     /// Makes a file of the received bytes. When the call returns, bytes and record are durable.
     ///
-    /// `DigestMismatch` if the bytes have another digest. `SignatureUsed` if another upload used the permit.
-    /// Neither leaves anything behind. `IdempotencyMismatch` if a request with other content used the key.
+    /// `DigestMismatch` if the bytes have another digest. `TooLarge` or `InvalidField` if the file breaks the
+    /// [policy](NewUpload::policy). `SignatureUsed` if another upload used the permit.
+    /// None of them leaves anything behind. `IdempotencyMismatch` if a request with other content used the key.
     /// `Conflict` if the organization was erased after the upload began, and `SignatureInvalid` if it was
     /// erased after the permit was signed.
-    pub async fn commit(mut self, new: NewUpload) -> Result<Uploaded<FileRecord>> {
+    pub async fn commit(self, new: NewUpload) -> Result<Uploaded<FileRecord>> {
+        self.traced(|session| session.commit_one(new)).await
+    }
+
+    async fn commit_one(mut self, new: NewUpload) -> Result<Uploaded<FileRecord>> {
         new.given.check(self.store.name_limit())?;
         let bytes = self.only_file().await?;
         if new.sha256.is_some_and(|sum| sum != bytes.sha256) {
@@ -29,6 +37,7 @@ impl UploadSession {
             return Err(Error::new(ErrorKind::DigestMismatch, message).with_field("sha256"));
         }
 
+        check_policy(&new.policy, &new.given, &bytes)?;
         let permit = self.claimed_for(&new.organization_id).await?;
         let file = NewFile { index: None, given: new.given, metadata: new.metadata, bytes };
         let files = StagedFiles {
@@ -41,7 +50,11 @@ impl UploadSession {
             upload: self.upload,
         };
         Ok(match self.store.insert_or_replay(files, mem::take(&mut self.guards)).await? {
-            Uploaded::New(records) => Uploaded::New(records.first),
+            Uploaded::New(records) => {
+                let id = tracing::field::display(records.first.file_id);
+                self.span.record("filestore.file.id", id);
+                Uploaded::New(records.first)
+            }
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
     }
@@ -52,6 +65,14 @@ impl UploadSession {
     /// Returns the errors of [`commit`](Self::commit). `MissingField` for a batch without items, or an item
     /// without a file. `InvalidField` if the claims contain a permit.
     pub async fn commit_batch(
+        self,
+        batch: NewBatch,
+        items: Vec<BatchItem>,
+    ) -> Result<Uploaded<Vec<FileRecord>>> {
+        self.traced(|session| session.commit_items(batch, items)).await
+    }
+
+    async fn commit_items(
         mut self,
         batch: NewBatch,
         mut items: Vec<BatchItem>,
@@ -64,7 +85,12 @@ impl UploadSession {
             return Err(Error::invalid("permit", message));
         }
         self.expect_shape(Shape::Batch)?;
-        let Some(files) = OneOrMore::from_iter(self.files_of(items)?) else {
+        let files = self.files_of(items)?;
+        for file in &files {
+            let checked = check_policy(&batch.policy, &file.given, &file.bytes);
+            checked.map_err(|error| error.with_item(file.index.unwrap_or(ONLY)))?;
+        }
+        let Some(files) = OneOrMore::from_iter(files) else {
             return Err(empty_batch());
         };
 
@@ -87,14 +113,32 @@ impl UploadSession {
     ///
     /// Returns the errors of [`Files::change`](crate::Files::change). `MissingField` without the claims of a
     /// replacement.
-    pub async fn commit_replacement(mut self, new: Replacement, scope: &Scope) -> Result<Changed> {
+    pub async fn commit_replacement(self, new: Replacement, scope: &Scope) -> Result<Changed> {
+        self.traced(|session| session.commit_new_bytes(new, scope)).await
+    }
+
+    async fn commit_new_bytes(mut self, new: Replacement, scope: &Scope) -> Result<Changed> {
         new.given.check(self.store.name_limit())?;
         let Some(Claims::Replacement(claims)) = self.claims.take() else {
             return Err(missing("file_id", "a replacement claims the file that it is for"));
         };
         let bytes = self.only_file().await?;
+        check_policy(&new.policy, &new.given, &bytes)?;
         let files = self.store.scoped(scope);
         files.replace_bytes(claims.file_id, new, (bytes, self.upload), &claims.conditions).await
+    }
+
+    /// Commits within a span below that of the upload.
+    async fn traced<T, F>(self, commit: impl FnOnce(Self) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let upload = self.span.clone();
+        upload.record("file.size", self.received_bytes());
+        let span = spans::commit(&upload, &self.store.inner.config());
+        let outcome = spans::within(span, commit(self)).await;
+        spans::note(&upload, &outcome);
+        outcome
     }
 
     /// Takes the one file of an upload or a replacement.
@@ -160,6 +204,11 @@ impl UploadSession {
         }
         Ok(())
     }
+}
+
+/// Refuses a file that breaks the policy of its caller. The bytes are then discarded.
+fn check_policy(policy: &FilePolicy, given: &GivenName, bytes: &StagedBlob) -> Result<()> {
+    policy.check(&given.judged(), bytes.size_bytes, media::sniff(&bytes.head))
 }
 
 fn missing(field: &str, message: &str) -> Error {

@@ -28,7 +28,7 @@ use crate::storage::local::{LocalStore, Shared, pool};
 use crate::tasks;
 use crate::tasks::step::{Call, attempt};
 
-const READING: &str = "reading a blob";
+pub(super) const READING: &str = "reading a blob";
 const OPENING: &str = "opening a blob";
 
 /// An open blob. The bytes stay readable to their end, even if the blob is removed.

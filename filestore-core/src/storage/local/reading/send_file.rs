@@ -15,11 +15,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
 use tokio::task::JoinHandle;
 
 use super::cached_read::send;
 use super::open_files::{STAYS, SharedFile};
-use super::read::read_exact;
+use super::read::{READING, read_exact};
+use crate::domain::error::{Error, Result};
 use crate::domain::file::path::BlobKey;
 use crate::storage::local::pool::DropOnPool;
 use crate::storage::local::{LocalBlob, LocalStore, Shared};
@@ -149,6 +152,21 @@ impl SendFile {
                 Err(error)
             }
         }
+    }
+
+    /// Reads the rest instead, for a connection to which the kernel cannot send. If a read fails, the last item is
+    /// an error.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
+        stream::unfold(Some((self.file, self.rest)), |left| async move {
+            let (file, rest) = left.filter(|(_, rest)| !rest.is_empty())?;
+            let next = rest.start..rest.end.min(rest.start + Self::BYTES_AHEAD as u64);
+            let (reader, range) = (Arc::clone(&file), next.clone());
+            let read = tasks::blocking(move || read_exact(reader.get(), &range)).await;
+            Some(match read.map_err(io::Error::other).flatten() {
+                Ok(bytes) => (Ok(bytes), Some((file, next.end..rest.end))),
+                Err(error) => (Err(Error::io(READING, error)), None),
+            })
+        })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use crate::domain::id::Sha256;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use filestore_core::Sha256;
 use http::HeaderValue;
 
 use super::values::Values;

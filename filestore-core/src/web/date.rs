@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
-use filestore_core::Timestamp;
+use crate::domain::time::clock::Timestamp;
 use httpdate::HttpDate;
 
 /// The last second of the year 9999. IMF-fixdate has four digits for a year.

@@ -1,6 +1,6 @@
 //! Conditional requests (RFC 9110 section 13).
 
-use filestore_core::Timestamp;
+use crate::domain::time::clock::Timestamp;
 use http::HeaderMap;
 use http::header::{
     AsHeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
@@ -120,7 +120,7 @@ pub fn if_range_holds(headers: &HeaderMap, current: &Validators) -> bool {
 }
 
 /// Reads all values of a list header as one list (section 5.3).
-pub(crate) fn tags(headers: &HeaderMap, name: impl AsHeaderName) -> Option<EntityTags> {
+pub fn tags(headers: &HeaderMap, name: impl AsHeaderName) -> Option<EntityTags> {
     let mut lines = headers.get_all(name).iter();
     let mut list = lines.next()?.to_str().ok()?.to_owned();
     for line in lines {

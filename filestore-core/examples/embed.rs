@@ -1,6 +1,6 @@
 //! Embeds the store in an application: no server, no HTTP, just the library.
 //!
-//! `cargo run --example embed`
+//! `cargo run -p filestore-core --example embed`
 
 use filestore_core::{FileStore, ListRequest, NewUpload, Scope, Workers};
 use std::time::Duration;
