@@ -180,7 +180,7 @@ when the purge is due. An expired TEMP file gets a new lifetime.
 
 Examples:
   filestore restore 01JD8QZ4T6X3M2V9B7K5N1R0CE
-  filestore list --purge-status SYSTEM_PURGE --all --quiet | xargs filestore restore";
+  filestore list --purge-status SYSTEM_PURGE --all --quiet | filestore restore -";
 
 pub(super) const PROVIDER_LIST: &str = "\
 LOCAL is the local disk of the server or data directory. It is always in the list.

@@ -391,7 +391,7 @@ pub(crate) struct DeleteArgs {
 /// `restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Ids of the files
+    /// Ids of the files (- reads them from stdin)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
 }
