@@ -76,7 +76,7 @@ each image, or the reason why an image is missing.
 
 Examples:
   filestore sheet 01JD8QZ4T6X3M2V9B7K5N1R0CE 01JD8QZ4T6X3M2V9B7K5N1R0CF
-  filestore list --json | jq -r .items[].file_id | xargs filestore sheet --size 400 -o page.webp
+  filestore list --json | jq -r '.items[].file_id' | xargs filestore sheet --size 400 -o page.webp
   filestore sheet 01JD8QZ4T6X3M2V9B7K5N1R0CE --map | jq .cells";
 
 pub(super) const INFO: &str = "\
@@ -180,7 +180,7 @@ when the purge is due. An expired TEMP file gets a new lifetime.
 
 Examples:
   filestore restore 01JD8QZ4T6X3M2V9B7K5N1R0CE
-  filestore list --purge-status SYSTEM_PURGE --all --quiet | xargs filestore restore";
+  filestore list --purge-status SYSTEM_PURGE --all --quiet | filestore restore -";
 
 pub(super) const PROVIDER_LIST: &str = "\
 LOCAL is the local disk of the server or data directory. It is always in the list.
@@ -256,7 +256,7 @@ Examples:
   filestore webhook show 01JD8QZ4T6X3M2V9B7K5N1R0CE";
 
 pub(super) const WEBHOOK_EDIT: &str = "\
-The webhook keeps its secret, and its place among the events.
+The webhook keeps its secret, and continues after its last event.
 
 Examples:
   filestore webhook edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --url https://new.example.org/hook
@@ -297,7 +297,7 @@ Examples:
   filestore webhook enable 01JD8QZ4T6X3M2V9B7K5N1R0CE --from end";
 
 pub(super) const WEBHOOK_DISABLE: &str = "\
-The webhook keeps its place among the events, and goes on from there after `webhook enable`.
+After `webhook enable`, the webhook continues after its last event.
 
 Examples:
   filestore webhook disable 01JD8QZ4T6X3M2V9B7K5N1R0CE";
@@ -371,8 +371,8 @@ again.
 
 With --now, the purge does not wait for `purge_grace_secs`. Use it to free space on a full disk or
 in a full quota. You cannot restore the files afterwards. While a snapshot is in progress, its files
-stay until it is complete. With --org, the command removes only files of that
-organization, and leaves the old bytes of replaced files to other runs.
+stay until it is complete. With --org, the command removes only files of that organization, and
+leaves the old bytes of replaced files to other runs.
 
 With --data-dir and without a server, filestore uses the lifetimes of the last server run. To use
 others, name a configuration with --config. If the server used providers, --config is required.

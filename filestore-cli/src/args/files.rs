@@ -101,7 +101,7 @@ pub(crate) struct OutputArgs {
 /// `get`.
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// Ids of the files. Several files need a directory as output
+    /// Ids of the files. For several files, --output must be a directory [default: the current one]
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
@@ -424,7 +424,7 @@ pub(crate) struct DeleteArgs {
 /// `restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Ids of the files
+    /// Ids of the files (- reads them from stdin)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
 }

@@ -105,7 +105,7 @@ pub(crate) enum Command {
     /// Download files
     #[command(after_help = examples::GET)]
     Get(GetArgs),
-    /// Download a square WebP variant of an image
+    /// Download a WebP variant of an image, square or whole
     #[command(after_help = examples::VARIANT)]
     Variant(VariantArgs),
     /// Download one image that shows many images

@@ -24,14 +24,14 @@ pub(crate) enum WebhookCommand {
         /// Name of the webhook, for your own reference
         #[arg(long)]
         name: Option<String>,
-        /// First event that is sent: behind this id, `start` or `end` [default: end]
+        /// Send the events after this id, or from `start` or `end` [default: end]
         #[arg(long, value_name = "ID", allow_hyphen_values = true)]
         from: Option<String>,
     },
     /// List webhooks, oldest first
     #[command(after_help = examples::WEBHOOK_LIST)]
     List,
-    /// Show a webhook, and how its deliveries go
+    /// Show a webhook and the state of its deliveries
     #[command(after_help = examples::WEBHOOK_SHOW)]
     Show(WebhookIdArgs),
     /// Change the URL, name or types of a webhook
@@ -66,7 +66,7 @@ pub(crate) enum WebhookCommand {
     Enable {
         #[command(flatten)]
         webhook: WebhookIdArgs,
-        /// Behind this id, `start` or `end` [default: where the webhook stood]
+        /// Send the events after this id, or from `start` or `end` [default: from its last event]
         #[arg(long, value_name = "ID", allow_hyphen_values = true)]
         from: Option<String>,
     },
@@ -110,13 +110,13 @@ pub(crate) struct RedeliverArgs {
     /// One event
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) event: Option<String>,
-    /// All events behind this id, or `start`, up to --until
+    /// All events after this id (or `start`), up to --until
     #[arg(long, value_name = "ID", allow_hyphen_values = true, requires = "until")]
     pub(crate) after: Option<String>,
     /// The last event of the range
     #[arg(long, value_name = "ID", allow_hyphen_values = true, requires = "after")]
     pub(crate) until: Option<String>,
-    /// All events whose attempts have all failed
+    /// All failed events
     #[arg(long)]
     pub(crate) failed: bool,
 }

@@ -201,7 +201,7 @@ async fn on_target(
         Command::Replace(args) => file::replace(args, target, out).await,
         Command::Edit(args) => file::edit(args, target, out).await,
         Command::Delete(args) => file::delete(args, target, out).await,
-        Command::Restore(args) => file::restore::run(&args.ids, target, out).await,
+        Command::Restore(args) => file::restore::run(args.ids, target, out).await,
 
         Command::Sign(args) => sign::file(&args, target, out).await,
         Command::SignUpload(args) => sign::upload(args, target, out).await,

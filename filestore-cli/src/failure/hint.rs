@@ -15,7 +15,9 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::NotFound if field == Some("webhook_id") => {
             "check the id with `filestore webhook list`"
         }
-        Code::NotFound => "check the id with `filestore list`. You cannot read a deleted file",
+        Code::NotFound => {
+            "check the id with `filestore list`. You cannot read a deleted file, or restore a purged file"
+        }
         Code::Conflict => match field {
             // A migration must use the provider of the binding, and only one can run at a time.
             Some("to") => "to change the provider, use `filestore binding update --provider CODE`",
@@ -44,7 +46,7 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         }
 
         Code::EventsGone => {
-            "read the records again, then follow the events from now on, without an id to go on from"
+            "list the files again, then follow the events from now on, with `--after end`"
         }
         Code::EventsOff => {
             "set `enabled = true` in [events] of the configuration, then restart the server"
@@ -126,6 +128,10 @@ const NO_SUCH_PATH: &str = "no such path";
 /// Returns the hint for a request without a reply.
 fn without_reply(error: &client::Error) -> Option<String> {
     let advice = match error.kind() {
+        ErrorKind::Connect if error.message().contains(AUTHORITY_AS_SERVER) => {
+            "the server shows the certificate of an authority. Give the server its own certificate: with openssl, \
+             add -addext basicConstraints=critical,CA:FALSE"
+        }
         ErrorKind::Connect if error.tls_problem() == Some(TlsProblem::Certificate) => {
             "if the certificate is from a private authority, trust it with --ca-cert FILE"
         }
@@ -148,6 +154,10 @@ fn without_reply(error: &client::Error) -> Option<String> {
 
     Some(advice.to_owned())
 }
+
+/// The name of the problem in the message, if a server shows a certificate that is meant for an authority.
+/// `openssl req -x509` creates such a certificate by default, and `--ca-cert` does not help.
+const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
 fn by_field(field: &str) -> Option<String> {
     // A batch item has fields like `items[3].original_name`.

@@ -19,7 +19,7 @@ in_every_way! {
     stdin_is_a_file_too
     a_file_that_is_missing_does_not_keep_the_others_back
     several_files_are_downloaded_into_a_directory
-    ids_to_delete_are_read_from_stdin
+    ids_to_delete_and_restore_are_read_from_stdin
     a_batch_is_stored_whole_or_not_at_all
     an_idempotency_key_stores_once
     a_digest_that_does_not_match_is_refused
@@ -149,11 +149,16 @@ fn several_files_are_downloaded_into_a_directory(bench: &Bench) {
     }
 }
 
-fn ids_to_delete_are_read_from_stdin(bench: &Bench) {
+fn ids_to_delete_and_restore_are_read_from_stdin(bench: &Bench) {
     let ids: Vec<_> = (0..3).map(|n| bench.upload(&format!("{n}.txt"), "x", &[])).collect();
     let given = format!("{}\n{} \n", ids[0], ids[1]);
     bench.command(&["delete", "-"]).write_stdin(given).assert().success();
     assert_eq!(bench.ok(&["list", "--all", "--quiet"]).trim(), ids[2]);
+
+    let given = format!("{} {}", ids[0], ids[1]);
+    bench.command(&["restore", "-"]).write_stdin(given).assert().success();
+    assert_eq!(bench.count(), 3);
+    bench.command(&["delete", "-"]).write_stdin(ids[..2].join("\n")).assert().success();
 
     let empty = bench.command(&["delete", "-"]).write_stdin("\n").output().unwrap();
     assert_eq!(empty.status.code(), Some(2));

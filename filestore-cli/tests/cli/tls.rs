@@ -5,14 +5,21 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use filestore_server::listen::TlsFiles;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use crate::support::{Bench, Way, filestore, text};
 
 /// Starts a server with a certificate for `localhost`. Returns its URL and the certificate.
 fn private_server(keys: &Path) -> (Bench, String, PathBuf) {
-    let CertifiedKey { cert, key_pair } =
-        generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    server_with(keys, IsCa::NoCa)
+}
+
+/// Starts a server with its own certificate, which is for servers or for authorities.
+fn server_with(keys: &Path, kind: IsCa) -> (Bench, String, PathBuf) {
+    let key_pair = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.is_ca = kind;
+    let cert = params.self_signed(&key_pair).unwrap();
     let (certificate, key) = (keys.join("cert.pem"), keys.join("key.pem"));
     std::fs::write(&certificate, cert.pem()).unwrap();
     std::fs::write(&key, key_pair.serialize_pem()).unwrap();
@@ -49,6 +56,18 @@ fn a_private_certificate_is_refused_in_plain_words_and_accepted_with_its_file() 
     let said = text(&empty.stderr);
     assert!(said.contains("cannot read the certificates in empty.pem"), "{said}");
     assert!(said.contains("contains no certificate"), "{said}");
+}
+
+#[test]
+fn a_certificate_for_authorities_is_explained_although_ca_cert_names_it() {
+    let keys = tempfile::tempdir().unwrap();
+    let authority = IsCa::Ca(BasicConstraints::Unconstrained);
+    let (_bench, url, certificate) = server_with(keys.path(), authority);
+    let mut health = filestore(keys.path());
+    let output = health.args(["health", "--server", &url, "--ca-cert"]).arg(certificate).output();
+    let said = text(&output.unwrap().stderr);
+    assert!(said.contains("certificate of an authority") && said.contains("CA:FALSE"), "{said}");
+    assert!(!said.contains("trust it with"), "{said}");
 }
 
 #[test]

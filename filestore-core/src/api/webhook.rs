@@ -61,7 +61,7 @@ impl CreateWebhook {
         self
     }
 
-    /// Begins behind this event, or at `start`.
+    /// Sends the events after this one, or all events from `start`.
     #[must_use]
     pub fn starting_at(mut self, place: impl Into<String>) -> Self {
         self.from = Some(place.into());
@@ -124,7 +124,7 @@ pub struct RedeliverWebhook {
     /// The last event of the range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// If true, all events whose attempts have all failed.
+    /// If true, all failed events: the server has made all attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<bool>,
 }
@@ -140,7 +140,7 @@ impl RedeliverWebhook {
         Self { after: Some(after.into()), until: Some(until.into()), ..Self::default() }
     }
 
-    /// Names all events whose attempts have all failed.
+    /// Names all failed events: the server has made all attempts.
     pub fn failed() -> Self {
         Self { failed: Some(true), ..Self::default() }
     }
@@ -186,9 +186,9 @@ pub struct WebhookReply {
     pub last_attempt_at: Option<String>,
     /// Time of the last accepted event.
     pub last_success_at: Option<String>,
-    /// Number of times that the endpoint can have missed events: the log had forgotten them, or has a gap.
+    /// Number of times that the endpoint might have missed events, because the log no longer had them, or has a gap.
     pub gaps: u64,
-    /// Time of the oldest event that the endpoint has not got. Null if it has all, and in lists.
+    /// Time of the oldest undelivered event. Null if all events were delivered, and in lists.
     pub oldest_waiting_at: Option<String>,
 }
 

@@ -32,7 +32,7 @@ impl Traffic {
         self.timed_out.load(Relaxed)
     }
 
-    /// Counts the requests without a completely sent reply.
+    /// Counts the running requests. A request ends when its whole reply is sent.
     pub fn requests(&self) -> u64 {
         self.requests.load(Relaxed)
     }

@@ -2,22 +2,24 @@
 
 use filestore_core::api::{MAX_RESTORED_AT_ONCE, RestoreFileResult, RestoreReply};
 
+use crate::command::ids;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, plain, record};
 use crate::store::Target;
 
 /// `restore`: restores deleted files, and prints an error for each file that stays deleted.
 pub(in crate::command) async fn run(
-    ids: &[String],
+    ids: Vec<String>,
     target: &dyn Target,
     out: Output,
 ) -> Result<Exit> {
-    if let [id] = ids {
+    let ids = ids::read(ids).await?;
+    if let [id] = ids.as_slice() {
         return one(id, target, out).await;
     }
 
     let (mut restored, mut exit) = (Vec::new(), Exit::Done);
-    for outcome in outcomes(ids, target).await {
+    for outcome in outcomes(&ids, target).await {
         match outcome {
             Ok(result) => restored.push(result),
             Err(failure) => {

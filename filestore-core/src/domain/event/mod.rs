@@ -107,12 +107,13 @@ impl NewEvent {
 /// The place in the log from which a reader goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum After {
-    /// Before the oldest event that is kept. If events were switched off for a time, before the event that tells so.
+    /// Before the oldest event that is kept. If events were switched off for a time, before the event
+    /// that reports this.
     #[default]
     Start,
-    /// Behind the newest event: only what comes from now on.
+    /// After the newest event: only future events.
     End,
-    /// Behind this event.
+    /// After this event.
     Event(EventId),
 }
 

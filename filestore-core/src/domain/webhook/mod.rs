@@ -307,7 +307,7 @@ pub enum Redeliver {
     Event(EventId),
     /// All events behind the first place, up to and including the event.
     Range(After, EventId),
-    /// All events whose attempts have all failed.
+    /// All failed events: the server has made all attempts.
     Failed,
 }
 

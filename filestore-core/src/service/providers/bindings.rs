@@ -76,8 +76,8 @@ impl Bindings<'_> {
         )
     }
 
-    /// Tells for each record whether the sync worker is going to copy its blob to a provider, or
-    /// copies it now. If the answer is false, a PENDING file is stored where it stays.
+    /// Returns true for each record with a blob that the sync worker copies to a provider, now or
+    /// later. If the answer is false, a PENDING file stays where it is.
     ///
     /// ```no_run
     /// # use filestore_core::{FileStore, ListRequest, Scope};

@@ -27,7 +27,7 @@ use crate::domain::time::clock::Timestamp;
 pub struct LookedFor {
     /// The directory's id, if it has an id.
     pub id: Option<DestinationId>,
-    /// The snapshots with searched contents, oldest first: id, time, and digests in order.
+    /// The snapshots that contain a searched content, oldest first: id, time, and the sorted digests.
     pub snapshots: Vec<(SnapshotId, Timestamp, Vec<Sha256>)>,
     /// Searched contents in the directory that belong to no finished snapshot, in the order of their digests.
     /// A content can appear several times.

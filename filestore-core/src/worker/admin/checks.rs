@@ -48,7 +48,7 @@ impl Admin<'_> {
     /// uploads. Only S3 can, with keys or with credentials from the environment.
     ///
     /// Returns `UnknownProvider` for an unconfigured provider. Returns `ProviderUnavailable` if the provider
-    /// does not answer, or if this opener does not know the providers of the store's owner. Returns
+    /// does not answer, or if this program opened the store without the owner's providers. Returns
     /// `Unusable` if the provider refuses to list uploads.
     ///
     /// ```no_run

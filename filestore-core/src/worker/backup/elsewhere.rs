@@ -161,7 +161,7 @@ mod postgres {
     fn has_records(schema: &str) -> Error {
         let message = format!(
             "the schema {schema} has the records of this store, and a snapshot is restored into an empty one: name \
-             another schema, or, if nobody needs them, give them up first: DROP SCHEMA \"{schema}\" CASCADE"
+             another schema, or, if you no longer need these records, remove them first: DROP SCHEMA \"{schema}\" CASCADE"
         );
         Error::new(ErrorKind::Unusable, message).with_field("postgres.schema")
     }

@@ -103,8 +103,8 @@ fn work() -> Vec<Operation> {
         post("/webhooks/{webhook_id}/redeliver", "redeliverWebhook")
             .says(
                 "Send events again",
-                "One event (`event_id`), a range (`after` and `until`), or all events whose attempts have all failed \
-                 (`failed`). The events have their old ids, and can arrive out of order.",
+                "One event (`event_id`), a range (`after` and `until`), or all failed events (`failed`). \
+                 The events have their old ids, and can arrive out of order.",
             )
             .json(request::<RedeliverWebhook>)
             .replies(200, "The number of events.", reply::<RedeliverReply>)

@@ -115,7 +115,7 @@ pub(super) fn expect_ours(connection: &Connection, version: usize) -> Result<(),
         None => Ok(()),
         Some((kind, name, ..)) => {
             let message = format!(
-                "the database has something that this program did not make, so that it is not used: {kind} {name}"
+                "the database contains an object that filestore did not create, and was not used: {kind} {name}"
             );
             Err(Error::new(ErrorKind::Unusable, message).into())
         }
