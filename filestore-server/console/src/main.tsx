@@ -11,6 +11,9 @@ import { listen } from './router';
 import { start } from './session';
 import { applyTheme } from './shell/theme';
 
+// The page names its icon relative to its first address. Later addresses have other depths.
+const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
+if (icon) icon.href = String(icon.href);
 applyTheme();
 listen();
 void start();

@@ -9,6 +9,8 @@ import { utc } from '../text/times';
 
 export const PAGE = 200;
 const KEPT = 20;
+/** So far behind the view the next page is asked for. */
+const AHEAD = 300;
 /** Short and empty pages that are followed without asking. */
 const PATIENCE = 20;
 
@@ -88,6 +90,7 @@ export class Listing {
   #next: string | null = null;
   #total = 0;
   #clock = 0;
+  #wanted = 0;
   #end = new AbortController();
   #merged: Run[] | null = null;
 
@@ -160,7 +163,8 @@ export class Listing {
       page.used = this.#clock;
       if (!page.items) void this.#again(page);
     }
-    if (to >= this.#total - PAGE) void this.more();
+    this.#wanted = to;
+    if (to >= this.#total - AHEAD) void this.more();
     this.#forget();
   }
 
@@ -184,7 +188,8 @@ export class Listing {
           this.complete.value = true;
           return;
         }
-        if (items.length >= PAGE / 10) return;
+        if (items.length >= PAGE / 10 && this.#wanted < this.#total - AHEAD) return;
+        if (items.length >= PAGE / 10) empty = 0;
         if (empty >= PATIENCE) {
           this.lookedAt.value = empty * 5000;
           return;

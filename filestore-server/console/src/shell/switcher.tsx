@@ -42,12 +42,13 @@ export function Switcher({ under }: { under?: ComponentChildren } = {}) {
   const name = organizationName(id);
   const named = isNamed(id);
   return (
-    <button type="button" class="switcher" aria-haspopup="menu" aria-label={`${name}, choose an organization`} onClick={(event) => choose(event.currentTarget)}>
+    <button type="button" class="switcher" aria-haspopup="menu" onClick={(event) => choose(event.currentTarget)}>
       <span class="switcher-mark" aria-hidden="true">{initials(named ? name : id)}</span>
       <span class="switcher-text">
         <span class="switcher-name"><bdi>{name}</bdi></span>
         {(under ?? named) && <span class="switcher-under">{under ?? `Organization ${id}`}</span>}
       </span>
+      <span class="unseen">Choose an organization</span>
       <Icon name="chevrons-up-down" class="chevrons" />
     </button>
   );

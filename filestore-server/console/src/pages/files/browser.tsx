@@ -7,7 +7,6 @@ import { Layout, type Line, type Shape } from '../../data/layout';
 import type { Listing } from '../../data/listing';
 import { add, anchor, clearSelection, selection, toggle } from '../../data/selection';
 import { count } from '../../text/sizes';
-import { spoken } from '../../text/names';
 
 /** Browsers end at 17 to 33 million pixels. Beyond this height the origin moves. */
 const TALLEST = 8_000_000;
@@ -82,7 +81,7 @@ export function Browser(props: BrowserProps) {
   const firstIndex = indexAt(lines, 'first');
   const lastIndex = indexAt(lines, 'last');
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (size.value.width > 0) listing.need(firstIndex, lastIndex);
   }, [listing, firstIndex, lastIndex, version, size.value.width]);
 
@@ -311,11 +310,12 @@ export function Browser(props: BrowserProps) {
   });
 
   return (
+    <div class="browser-frame">
     <div class={`browser ${kind} ${selecting ? 'selecting' : ''}`} role="grid" aria-label={props.label} aria-multiselectable="true"
       aria-rowcount={complete ? layout.lines + (props.head ? 1 : 0) : -1} aria-colcount={props.columns} onKeyDown={onKeyDown}
       aria-busy={listing.loading.value || undefined} style={{ '--bar': `${size.value.bar}px` }}>
       {props.head}
-      <div class="scroller" ref={box} onScroll={onScroll} tabIndex={-1} role="presentation">
+      <div class="scroller" ref={box} onScroll={onScroll} role="rowgroup">
         <div class="canvas" role="presentation" style={{ height: `${shownHeight}px` }}>
           {shown.map((line) => {
             const style = { transform: `translateY(${line.y - origin.current}px)`, height: `${line.height}px` };
@@ -348,7 +348,7 @@ export function Browser(props: BrowserProps) {
                   const selected = selection.value.has(record.file_id);
                   return (
                     <div key={record.file_id} role="gridcell" class={`cell ${selected ? 'selected' : ''}`} aria-colindex={column + 1} aria-selected={selected}
-                      aria-label={spoken(record.original_name)} tabIndex={isStop ? 0 : -1} data-active={record.file_id === active.value || undefined} data-id={record.file_id} {...handlers(record)}>
+                      tabIndex={isStop ? 0 : -1} data-active={record.file_id === active.value || undefined} data-id={record.file_id} {...handlers(record)}>
                       {props.cell(record, cellState(record))}
                     </div>
                   );
@@ -362,9 +362,10 @@ export function Browser(props: BrowserProps) {
             </div>
           )}
         </div>
-        {props.foot}
       </div>
-      <div class="unseen" role="status">{complete ? `${count(listing.count)} in all` : ''}</div>
+    </div>
+    {props.foot}
+    <div class="unseen" role="status">{complete ? `${count(listing.count)} in all` : ''}</div>
     </div>
   );
 }

@@ -26,6 +26,7 @@ import { dayName } from '../../text/times';
 import { LinkDialog } from '../file/link';
 import { StoreFirst } from '../start/first';
 import { chooseFiles } from '../uploads/choose';
+import { PhoneProgress } from '../uploads/dock';
 import { SelectionBar } from './bar';
 import { download, moveToTrash } from './actions';
 import { atTop, Browser, goUp } from './browser';
@@ -202,6 +203,7 @@ function PhoneHead({ view, onFilter }: { view: 'grid' | 'list'; onFilter: () => 
         <button type="button" class="pill-button" aria-label="Filter" onClick={onFilter}><Icon name="list-filter" /></button>
       </div>
       <PhoneFilters onEdit={onFilter} />
+      <PhoneProgress />
     </header>
   );
 }
