@@ -69,7 +69,7 @@ export function Activity() {
         </>
       }
     >
-      <div class="page-scroll">
+      <div class="page-scroll" tabIndex={0} role="region" aria-label="Events">
         <div class="page-block narrow">
           <Gone />
           {activity.error !== null ? (

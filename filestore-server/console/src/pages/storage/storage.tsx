@@ -94,7 +94,7 @@ export function Storage() {
           </Shown>
         </div>
         <aside class="sided-side" aria-label="Details">
-          <SubSystems organization={organization} />
+          {stored.data && <SubSystems organization={organization} />}
           {stored.data && <Quota usage={stored.data.usage} />}
           {administers.value && <Leave organization={organization} />}
         </aside>
