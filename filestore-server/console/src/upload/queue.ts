@@ -124,12 +124,12 @@ async function run(item: Item): Promise<void> {
     if (!stop.signal.aborted && !(error instanceof Problem && error.status === 401)) {
       item.problem = error;
       set(item, 'failed');
-    } else if (item.state === 'running') {
+    } else if (item.state === 'running' && item.stop === stop) {
       // The session has ended. After signing in, it goes on.
       set(item, 'waiting');
     }
   } finally {
-    item.stop = null;
+    if (item.stop === stop) item.stop = null;
     running -= 1;
     pump();
     told();
@@ -174,7 +174,6 @@ export function pause(item: Item): void {
 export function resume(item: Item): void {
   if (item.state !== 'paused' && item.state !== 'failed') return;
   item.problem = null;
-  head = Math.min(head, items.indexOf(item));
   set(item, 'waiting');
   pump();
 }
@@ -227,15 +226,26 @@ function fingerprintFor({ file, target }: Item): string | undefined {
   return file && fingerprintOf(bytes, file, { organization_id: target.organization, sub_system: target.subSystem });
 }
 
-/** What the store calls the files of the queue. */
-export function fingerprints(): Set<string | undefined> {
-  return new Set(items.map(fingerprintFor));
+/** True if the file of an unfinished upload is in the queue. */
+export function isQueued(entry: StoredUpload): boolean {
+  return items.some((item) => {
+    const file = item.file;
+    return (
+      file?.size === entry.size &&
+      file.name === entry.name &&
+      file.lastModified === entry.lastModified &&
+      item.target.organization === entry.organization_id
+    );
+  });
 }
 
 // What the pages see.
 
 function set(item: Item, state: State): void {
   item.state = state;
+  if (state === 'waiting') head = Math.min(head, Math.max(0, items.indexOf(item)));
+  // What was sent and not stored is sent again.
+  if (state !== 'running') item.sent = item.stored;
   item.changed.value += 1;
   changed();
 }
