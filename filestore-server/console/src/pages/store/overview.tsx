@@ -3,7 +3,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, type AdminProvider, type Snapshot, type StatusAdvice, type StatusReply } from '../../api/call';
 import { gather, askNames, useActivity } from '../../data/activity';
-import { live, silentBecause } from '../../data/events';
 import { organizations, organizationsComplete } from '../../data/place';
 import { useStatus } from '../../data/status';
 import { AdviceCard } from '../../parts/advice';
@@ -25,6 +24,7 @@ import { Page } from '../../shell/page';
 import { count, counted, size } from '../../text/sizes';
 import { clockSeconds, fully, short, utc } from '../../text/times';
 import { describe } from '../activity/describe';
+import { Live } from '../activity/live';
 import { age, CheckDialog, isDown, ProviderState, sinceWords } from './providers-shared';
 import { PurgeDialog } from './purge';
 import { useSnapshots } from './snapshots';
@@ -78,11 +78,6 @@ export function Overview() {
       {purging && <PurgeDialog now={false} onClose={() => setPurging(false)} onDone={() => void status.reload()} />}
     </Page>
   );
-}
-
-function Live() {
-  if (live.value) return <State kind="ok">Live</State>;
-  return silentBecause.value ? <State kind="off">Events are off</State> : <State kind="wait">Connecting</State>;
 }
 
 /** How long a provider that recovered keeps its green line. */
