@@ -7,7 +7,7 @@ import { useRate } from '../../data/rate';
 import { forgetRun, runOf, startRun } from '../../data/runs';
 import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
-import { CancelButton, Dialog } from '../../parts/dialog';
+import { FormDialog } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
 import { SelectField } from '../../parts/field';
 import { Shown } from '../../parts/loaded';
@@ -137,18 +137,12 @@ const RATES = [
 function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: () => void; onStart: (rate: number | null) => void }) {
   const [rate, setRate] = useState<string>('');
   return (
-    <Dialog
+    <FormDialog
       title={`Move ${counted(plan.move_files, 'file')} to ${plan.to}`}
+      verb="Move"
+      cautious
       onClose={onClose}
-      onSubmit={() => onStart(rate ? Number(rate) : null)}
-      actions={
-        <>
-          <CancelButton onClick={onClose} />
-          <Button type="submit" kind="primary">
-            Move
-          </Button>
-        </>
-      }
+      act={() => onStart(rate ? Number(rate) : null)}
     >
       <Pairs
         rows={[
@@ -173,7 +167,7 @@ function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: ()
         </p>
       </Notice>
       <p class="dialog-text">Files are served while they move. Nothing is lost if you stop.</p>
-    </Dialog>
+    </FormDialog>
   );
 }
 

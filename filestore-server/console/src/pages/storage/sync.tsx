@@ -118,7 +118,6 @@ function FailedDialog({ some: { files, complete }, onClose }: { some: Some; onCl
           rowKey={(file) => file.file_id}
           columns={[
             {
-              key: 'name',
               title: 'File',
               phone: 'title',
               cell: (file) => (
@@ -127,7 +126,7 @@ function FailedDialog({ some: { files, complete }, onClose }: { some: Some; onCl
                 </a>
               ),
             },
-            { key: 'error', title: 'Reason', cell: (file) => <bdi>{file.sync_error ?? 'not known'}</bdi> },
+            { title: 'Reason', cell: (file) => <bdi>{file.sync_error ?? 'not known'}</bdi> },
           ]}
         />
       </div>

@@ -148,40 +148,31 @@ function KeyTable({
   return (
     <Table
       label={view === 'used' ? 'Keys in use' : 'Ended keys'}
-      columns={columns(view, onRotate, reload)}
+      columns={columns(view)}
       rows={keys}
       rowKey={(key) => key.id}
+      {...(view === 'used' && {
+        buttons: (key: KeyReply) => (
+          <RowActions
+            of={key.name}
+            actions={[
+              { label: 'Rotate', icon: 'rotate-cw', act: () => onRotate(key) },
+              { label: 'Revoke', icon: 'x', danger: true, act: () => revoke(key, reload) },
+            ]}
+          />
+        ),
+      })}
     />
   );
 }
 
-function columns(view: View, onRotate: (key: KeyReply) => void, reload: () => Promise<void>): Column<KeyReply>[] {
-  const shared: Column<KeyReply>[] = [
-    { key: 'name', title: 'Key', phone: 'title', width: 'wide', cell: (key) => <KeyName of={key} /> },
-    { key: 'organizations', title: 'Organizations', phone: 'shown', cell: (key) => <Organizations ids={key.organizations} /> },
-    { key: 'scopes', title: 'Scopes', phone: 'shown', cell: (key) => <Scopes scopes={key.scopes} /> },
-    { key: 'used', title: 'Last used', phone: 'hidden', cell: (key) => <LastUsed of={key} /> },
-    { key: 'ends', title: view === 'used' ? 'Ends' : 'Ended', phone: 'hidden', cell: (key) => <Ends of={key} /> },
-  ];
-  if (view === 'ended') return shared;
+function columns(view: View): Column<KeyReply>[] {
   return [
-    ...shared,
-    {
-      key: 'actions',
-      title: 'Actions',
-      quiet: true,
-      align: 'end',
-      phone: 'action',
-      cell: (key) => (
-        <RowActions
-          of={key.name}
-          actions={[
-            { label: 'Rotate', icon: 'rotate-cw', act: () => onRotate(key) },
-            { label: 'Revoke', icon: 'x', danger: true, act: () => revoke(key, reload) },
-          ]}
-        />
-      ),
-    },
+    { title: 'Key', phone: 'title', width: 'wide', cell: (key) => <KeyName of={key} /> },
+    { title: 'Organizations', phone: 'shown', cell: (key) => <Organizations ids={key.organizations} /> },
+    { title: 'Scopes', phone: 'shown', cell: (key) => <Scopes scopes={key.scopes} /> },
+    { title: 'Last used', phone: 'hidden', cell: (key) => <LastUsed of={key} /> },
+    { title: view === 'used' ? 'Ends' : 'Ended', phone: 'hidden', cell: (key) => <Ends of={key} /> },
   ];
 }
 

@@ -137,7 +137,6 @@ function OrganizationTable({ rows }: { rows: readonly OrganizationReply[] }) {
       onRow={(row) => go(`org/${row.organization_id}/files`)}
       columns={[
         {
-          key: 'name',
           title: 'Organization',
           phone: 'title',
           width: 'wide',
@@ -150,11 +149,10 @@ function OrganizationTable({ rows }: { rows: readonly OrganizationReply[] }) {
             </>
           ),
         },
-        { key: 'files', title: 'Files', align: 'end', cell: (row) => count(row.files) },
-        { key: 'bytes', title: 'Stored', align: 'end', cell: (row) => <Size bytes={row.bytes} /> },
-        { key: 'quota', title: 'Of its quota', phone: 'hidden', cell: (row) => <Quota row={row} /> },
+        { title: 'Files', align: 'end', cell: (row) => count(row.files) },
+        { title: 'Stored', align: 'end', cell: (row) => <Size bytes={row.bytes} /> },
+        { title: 'Of its quota', phone: 'hidden', cell: (row) => <Quota row={row} /> },
         {
-          key: 'binding',
           title: 'New files go to',
           phone: 'hidden',
           cell: (row) =>
@@ -169,19 +167,12 @@ function OrganizationTable({ rows }: { rows: readonly OrganizationReply[] }) {
               <span class="quiet-text">the server</span>
             ),
         },
-        {
-          key: 'storage',
-          title: 'Actions',
-          quiet: true,
-          align: 'end',
-          phone: 'action',
-          cell: (row) => (
+      ]}
+      buttons={(row) => (
             <a class="button plain small" href={href(`org/${row.organization_id}/storage`)} aria-label={`Storage of ${row.organization_id}`}>
               Storage
             </a>
-          ),
-        },
-      ]}
+          )}
     />
   );
 }

@@ -265,7 +265,6 @@ function Providers({ status, onCheck }: { status: StatusReply; onCheck: (code: s
         rowClass={(provider) => provider.state === 'open' && 'sick'}
         columns={[
           {
-            key: 'provider',
             title: 'Provider',
             phone: 'title',
             cell: (provider) => (
@@ -279,26 +278,19 @@ function Providers({ status, onCheck }: { status: StatusReply; onCheck: (code: s
               </>
             ),
           },
-          { key: 'state', title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
-          { key: 'copy', title: 'To copy', align: 'end', cell: (provider) => <Waiting value={provider.backlog.sync} /> },
-          { key: 'purge', title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.purge} /> },
-          { key: 'drop', title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.dropped} /> },
-          { key: 'oldest', title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
-          {
-            key: 'check',
-            title: 'Actions',
-            quiet: true,
-            align: 'end',
-            phone: 'action',
-            cell: (provider) =>
+          { title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
+          { title: 'To copy', align: 'end', cell: (provider) => <Waiting value={provider.backlog.sync} /> },
+          { title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.purge} /> },
+          { title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.dropped} /> },
+          { title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
+        ]}
+        buttons={(provider) =>
               provider.storage_location === 'CLOUD' &&
               provider.is_configured && (
                 <Button size="small" label={`Check ${provider.provider_code}`} onClick={() => onCheck(provider.provider_code)}>
                   Check
                 </Button>
-              ),
-          },
-        ]}
+              )}
       />
     </Panel>
   );
@@ -347,10 +339,10 @@ function SyncRow({ status, reload }: { status: StatusReply; reload: () => Promis
           <StackedBar
             total={total}
             parts={[
-              { key: 'synced', value: synced, tone: 'ok' },
-              { key: 'syncing', value: syncing, tone: 'accent' },
-              { key: 'pending', value: pending, tone: 'rest' },
-              { key: 'failed', value: failed, tone: 'bad' },
+              { value: synced, tone: 'ok' },
+              { value: syncing, tone: 'accent' },
+              { value: pending, tone: 'rest' },
+              { value: failed, tone: 'bad' },
             ]}
           />
         )}

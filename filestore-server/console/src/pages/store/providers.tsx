@@ -56,7 +56,6 @@ export function Providers() {
                 onRow={(provider) => go(`store/providers/${provider.provider_code}`)}
                 columns={[
                   {
-                    key: 'provider',
                     title: 'Provider',
                     phone: 'title',
                     cell: (provider) => (
@@ -70,32 +69,24 @@ export function Providers() {
                       </>
                     ),
                   },
-                  { key: 'state', title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
-                  { key: 'kind', title: 'Kind', phone: 'hidden', cell: (provider) => <Tag>{provider.scheme}</Tag> },
+                  { title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
+                  { title: 'Kind', phone: 'hidden', cell: (provider) => <Tag>{provider.scheme}</Tag> },
                   {
-                    key: 'bound',
                     title: 'Organizations',
                     align: 'end',
                     cell: (provider) => count(boundTo(provider, bindings).length),
                   },
-                  { key: 'copy', title: 'To copy', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.sync} /> },
-                  { key: 'purge', title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.purge} /> },
-                  { key: 'drop', title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.dropped} /> },
-                  { key: 'oldest', title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
-                  {
-                    key: 'check',
-                    title: 'Actions',
-                    quiet: true,
-                    align: 'end',
-                    phone: 'action',
-                    cell: (provider) =>
+                  { title: 'To copy', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.sync} /> },
+                  { title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.purge} /> },
+                  { title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.dropped} /> },
+                  { title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
+                ]}
+                buttons={(provider) =>
                       canCheck(provider) && (
                         <Button size="small" label={`Check ${provider.provider_code}`} onClick={() => setChecked(provider.provider_code)}>
                           Check
                         </Button>
-                      ),
-                  },
-                ]}
+                      )}
               />
               <div class="page-notice">
                 <Notice>
@@ -242,7 +233,6 @@ function Bound({ provider, bindings }: { provider: AdminProvider; bindings: read
           onRow={(binding) => go(`org/${binding.organizationId}/storage`)}
           columns={[
             {
-              key: 'organization',
               title: 'Organization',
               phone: 'title',
               cell: (binding) => (
@@ -254,8 +244,8 @@ function Bound({ provider, bindings }: { provider: AdminProvider; bindings: read
                 </>
               ),
             },
-            { key: 'way', title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
-            { key: 'since', title: 'Bound since', cell: (binding) => <Time at={binding.effectiveFrom} /> },
+            { title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
+            { title: 'Bound since', cell: (binding) => <Time at={binding.effectiveFrom} /> },
           ]}
         />
       )}

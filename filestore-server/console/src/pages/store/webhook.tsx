@@ -7,7 +7,7 @@ import { AdviceCard } from '../../parts/advice';
 import { Button } from '../../parts/button';
 import { Radios } from '../../parts/checkbox';
 import { Id } from '../../parts/copy';
-import { ask, Dialog } from '../../parts/dialog';
+import { ask, FormDialog } from '../../parts/dialog';
 import { ErrorLine } from '../../parts/error';
 import { Shown } from '../../parts/loaded';
 import { MenuButton } from '../../parts/menu';
@@ -285,7 +285,6 @@ function Failures({ hook }: { hook: WebhookReply }) {
                 rowKey={(row) => row.event_id}
                 columns={[
                   {
-                    key: 'event',
                     title: 'Event',
                     phone: 'title',
                     cell: (row) => (
@@ -295,25 +294,18 @@ function Failures({ hook }: { hook: WebhookReply }) {
                       </>
                     ),
                   },
-                  { key: 'state', title: 'State', cell: (row) => <FailureState row={row} /> },
-                  { key: 'attempts', title: 'Attempts', align: 'end', phone: 'hidden', cell: (row) => row.attempts },
-                  { key: 'status', title: 'Last answer', align: 'end', cell: (row) => row.last_status ?? 'none' },
-                  { key: 'at', title: 'When', cell: (row) => <Time at={row.at} /> },
-                  {
-                    key: 'again',
-                    title: 'Actions',
-                    quiet: true,
-                    align: 'end',
-                    phone: 'action',
-                    cell: (row) =>
+                  { title: 'State', cell: (row) => <FailureState row={row} /> },
+                  { title: 'Attempts', align: 'end', phone: 'hidden', cell: (row) => row.attempts },
+                  { title: 'Last answer', align: 'end', cell: (row) => row.last_status ?? 'none' },
+                  { title: 'When', cell: (row) => <Time at={row.at} /> },
+                ]}
+                buttons={(row) =>
                       row.state === 'failed' &&
                       hook.state !== 'disabled' && (
                         <Button size="small" label={`Send ${row.type} of ${row.event_id} again`} onClick={() => redeliver(hook, row, failures)}>
                           Send again
                         </Button>
-                      ),
-                  },
-                ]}
+                      )}
               />
               {next !== null && (
                 <div class="panel-more">
@@ -371,38 +363,17 @@ function Facts({ hook }: { hook: WebhookReply }) {
 function RotateWebhook({ hook, onClose, reload }: { hook: WebhookReply; onClose: () => void; reload: () => Promise<void> }) {
   const overlaps = hook.former_secret_until !== null;
   const [overlap, setOverlap] = useState<Overlap>(overlaps ? '0' : '86400');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const rotate = async () => {
-    if (busy) return;
-    setBusy(true);
-    try {
-      const { data } = await call('POST', '/webhooks/{webhook_id}/rotate', {
-        path: { webhook_id: hook.id },
-        body: { overlap_s: Number(overlap) },
-      });
-      freshWebhook.value = data;
-      onClose();
-      await reload();
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    const { data } = await call('POST', '/webhooks/{webhook_id}/rotate', {
+      path: { webhook_id: hook.id },
+      body: { overlap_s: Number(overlap) },
+    });
+    freshWebhook.value = data;
+    onClose();
+    await reload();
   };
   return (
-    <Dialog
-      title="Rotate the secret"
-      onClose={() => !busy && onClose()}
-      onSubmit={rotate}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={overlap === '0' ? 'danger' : 'primary'} busy={busy}>
-            Rotate
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Rotate the secret" verb="Rotate" danger={overlap === '0'} onClose={onClose} act={rotate}>
       <Radios
         legend="The secret before signs too for"
         value={overlap}
@@ -417,43 +388,20 @@ function RotateWebhook({ hook, onClose, reload }: { hook: WebhookReply; onClose:
             ? 'The receiver cannot verify events until it has the new secret.'
             : 'Each event carries both signatures during this time, so you can change the receiver at any moment.'}
       </p>
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 
 function EnableDialog({ hook, onClose, loaded }: { hook: WebhookReply; onClose: () => void; loaded: Loaded<WebhookReply> }) {
   const [from, setFrom] = useState<'here' | 'end' | 'start'>('here');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const enable = async () => {
-    if (busy) return;
-    setBusy(true);
-    try {
-      const body = from === 'here' ? {} : { from };
-      const { data } = await call('POST', '/webhooks/{webhook_id}/enable', { path: { webhook_id: hook.id }, body });
-      loaded.set({ ...data });
-      onClose();
-      say('The webhook sends events again');
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    const body = from === 'here' ? {} : { from };
+    loaded.set((await call('POST', '/webhooks/{webhook_id}/enable', { path: { webhook_id: hook.id }, body })).data);
+    onClose();
+    say('The webhook sends events again');
   };
   return (
-    <Dialog
-      title="Send events again"
-      onClose={() => !busy && onClose()}
-      onSubmit={enable}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Enable
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Send events again" verb="Enable" onClose={onClose} act={enable}>
       <Radios
         legend="Begin"
         value={from}
@@ -464,8 +412,7 @@ function EnableDialog({ hook, onClose, loaded }: { hook: WebhookReply; onClose: 
           { value: 'start', label: 'With everything that the log has', hint: 'The endpoint gets events again that it has had.' },
         ]}
       />
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -106,7 +106,6 @@ function WebhookTable({ hooks }: { hooks: readonly WebhookReply[] }) {
       onRow={(hook) => go(`store/webhooks/${hook.id}`)}
       columns={[
         {
-          key: 'name',
           title: 'Webhook',
           phone: 'title',
           width: 'wide',
@@ -121,16 +120,14 @@ function WebhookTable({ hooks }: { hooks: readonly WebhookReply[] }) {
             </>
           ),
         },
-        { key: 'state', title: 'State', cell: (hook) => <WebhookState hook={hook} /> },
-        { key: 'events', title: 'Events', phone: 'hidden', cell: (hook) => <EventTypes types={hook.types} /> },
+        { title: 'State', cell: (hook) => <WebhookState hook={hook} /> },
+        { title: 'Events', phone: 'hidden', cell: (hook) => <EventTypes types={hook.types} /> },
         {
-          key: 'organization',
           title: 'Organization',
           phone: 'hidden',
           cell: (hook) => (hook.organization_id === null ? <Tag kind="accent">all organizations</Tag> : <Tag>{hook.organization_id}</Tag>),
         },
         {
-          key: 'success',
           title: 'Last accepted',
           cell: (hook) => (hook.last_success_at === null ? <span class="quiet-text">never</span> : <Time at={hook.last_success_at} />),
         },
