@@ -3,7 +3,7 @@ import { batch, effect, signal, untracked } from '@preact/signals';
 import { cancelUpload, fingerprintOf, Problem, upload, uploadBatch, type StoredUpload } from 'filestore-client';
 import { server, serverNow } from '../api/call';
 import { refreshUsage, usage } from '../data/place';
-import { keepAwake, may, me } from '../session';
+import { keepAwake, may, me, onEnd } from '../session';
 import { announce } from '../shell/live';
 import { counted } from '../text/sizes';
 import { refusal } from './checks';
@@ -311,6 +311,9 @@ effect(() => {
     else for (const item of items) item.stop?.abort();
   });
 });
+
+// What is done says which files an organization has, so it goes with the session.
+onEnd(() => clear(true));
 
 addEventListener('beforeunload', (event) => {
   if (totals.peek().active > 0) event.preventDefault();
