@@ -4,8 +4,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import zlib from 'node:zlib';
 import { axe, client, expect, open, shot, until } from './harness.mjs';
+import * as administration from './administration.mjs';
 import { idOf, ROWS } from './gate.mjs';
 import { paint } from './paint.mjs';
+import { uploads } from './uploads.mjs';
 
 const NAMES = [
   'saimaa-dusk.jpg', 'rowing-boats-derwent.jpg', 'dandelion-macro-014.jpg', 'shoreline-drone-0192.jpg', 'kite-over-amrum.jpg',
@@ -60,9 +62,8 @@ async function fill({ browser, server, key, gate }) {
   await upload('settings.json', '{"a": [1, 2, 3]}', { subSystem: 'contracts' });
   await upload('temporary.jpg', await paint(page, 99), { temp: true });
   for (const name of NAUGHTY) await upload(name, name, { organization: 'naughty', subSystem: 'inbox', metadata: { [name.slice(0, 40)]: name.slice(0, 200) } });
-  await api('POST', '/organization-storage-bindings/create', {
-    organizationId: 42, organizationName: 'Atelier Nord', storageProvider: 'LOCAL', syncEnabled: false,
-  }).catch(() => undefined);
+  for (const at of [1, 2, 3]) await upload(`note-${at}.txt`, `note ${at}`, { organization: '7', subSystem: 'notes' });
+  await upload('order-1.txt', 'order 1', { organization: '9', subSystem: 'erp' });
   const trash = await api('GET', '/files?organization_id=42&name_prefix=proof-2');
   await api('POST', '/files/delete', { ids: trash.items.slice(0, 6).map((one) => one.file_id) });
   await page.context().close();
@@ -459,4 +460,19 @@ async function budget({ dist }) {
   assert.ok(fonts <= 40 * 1024, `${fonts} bytes of fonts`);
 }
 
-export const STORY = { start, fill, signIn, files, file, trash, naughty, offline, revoked, accessible, million, budget };
+/** Keys, webhooks, bindings, a provider that is down, a backup and a check. */
+async function administer({ browser, gate, server, key }) {
+  const { api } = client(server, key);
+  const ask = (other, route) => fetch(`${server}/api/v1${route}`, { headers: { Authorization: `Bearer ${other}` } });
+  const root = `${gate.url}/console/`;
+  expect(/status of (4|5)\d\d/);
+  const page = await open(browser, gate, 'store/keys', { key });
+  await administration.keys({ page, root, api, ask });
+  await administration.webhooks({ page, root, api });
+  await administration.bindings({ page, root, api, provider: 'archive', organization: '7' });
+  await administration.sickProvider({ page, root, api, provider: 's3-eu' });
+  await administration.backupAndCheck({ page, root, destination: 'nightly' });
+  expect();
+}
+
+export const STORY = { start, fill, signIn, files, uploads, file, trash, naughty, offline, revoked, administer, accessible, million, budget };

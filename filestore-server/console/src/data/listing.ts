@@ -9,8 +9,9 @@ import { utc } from '../text/times';
 
 export const PAGE = 200;
 const KEPT = 20;
-/** So far behind the view the next page is asked for. */
+/** So many records before the end of what is here, the next page is asked for: at rest, and while the view flies. */
 const AHEAD = 300;
+const FLYING = 2000;
 /** Short and empty pages that are followed without asking. */
 const PATIENCE = 20;
 
@@ -91,7 +92,9 @@ export class Listing {
   #total = 0;
   #clock = 0;
   #wanted = 0;
+  #ahead = AHEAD;
   #end = new AbortController();
+  #top: Promise<number> | null = null;
   #merged: Run[] | null = null;
 
   constructor(filter: Filter) {
@@ -153,18 +156,19 @@ export class Listing {
   }
 
   /** Says which records the view needs. Asks for what is missing, and lets go of what is far. */
-  need(from: number, to: number): void {
+  need(from: number, to: number, flying = false): void {
     this.#clock += 1;
+    this.#ahead = flying ? FLYING : AHEAD;
     const first = this.#pageOf(Math.max(0, from));
     const last = this.#pageOf(Math.max(0, to));
     for (let number = first; number <= last; number += 1) {
       const page = this.#pages[number];
       if (!page) continue;
       page.used = this.#clock;
-      if (!page.items) void this.#again(page);
+      if (!page.items && !flying) void this.#again(page);
     }
     this.#wanted = to;
-    if (to >= this.#total - AHEAD) void this.more();
+    if (to >= this.#total - this.#ahead) void this.more();
     this.#forget();
   }
 
@@ -173,7 +177,7 @@ export class Listing {
     if (this.loading.peek() || this.complete.peek() || this.error.peek() !== null || this.lookedAt.peek() !== null) return;
     this.loading.value = true;
     try {
-      for (let empty = 0; ; ) {
+      for (let empty = 0, told = Date.now(); ; ) {
         const { items, next_cursor } = await this.#ask(this.#next);
         if (items.length > 0 || this.#pages.length === 0) {
           this.#pages.push({
@@ -183,12 +187,16 @@ export class Listing {
         }
         empty += items.length < PAGE / 10 ? 1 : 0;
         this.#next = next_cursor;
-        this.#changed();
+        // What is drawn hears of the first page at once, and of many in a row ten times a second.
+        const isTold = this.#pages.length <= 2 || Date.now() - told > 100;
+        if (isTold) told = Date.now();
+        this.#changed(isTold);
+        this.#forget();
         if (next_cursor === null) {
           this.complete.value = true;
           return;
         }
-        if (items.length >= PAGE / 10 && this.#wanted < this.#total - AHEAD) return;
+        if (items.length >= PAGE / 10 && this.#wanted < this.#total - this.#ahead) return;
         if (items.length >= PAGE / 10) empty = 0;
         if (empty >= PATIENCE) {
           this.lookedAt.value = empty * 5000;
@@ -198,7 +206,10 @@ export class Listing {
     } catch (error) {
       if (!isAbort(error)) this.error.value = error;
     } finally {
-      this.loading.value = false;
+      batch(() => {
+        this.loading.value = false;
+        this.version.value += 1;
+      });
     }
   }
 
@@ -259,8 +270,13 @@ export class Listing {
     }
   }
 
-  /** Lets the new files in at the top. Returns how many there were. */
-  async head(): Promise<number> {
+  /** Lets the new files in at the top. Returns how many there were. A second call waits for the first. */
+  head(): Promise<number> {
+    this.#top ??= this.#head().finally(() => (this.#top = null));
+    return this.#top;
+  }
+
+  async #head(): Promise<number> {
     const known = new Set(this.#pages[0]?.items?.map((one) => one.file_id));
     const first = this.#pages[0];
     if (!first || first.count === 0 || !first.items || this.filter.name_prefix !== undefined) {
@@ -282,7 +298,12 @@ export class Listing {
       // The same, cut at the border, for its cursor: with it the page can be asked for again.
       const cut = await this.#ask(null, fresh.length);
       if (cut.items.length !== fresh.length || cut.items.some((one, at) => one.file_id !== fresh[at]?.file_id)) {
-        return this.head();
+        return this.#head();
+      }
+      // Meanwhile the listing may have begun again, or a record may have come back by an event.
+      if (this.#pages[0] !== first || fresh.some((one) => this.indexOf(one.file_id) >= 0)) {
+        await this.reload();
+        return 0;
       }
       first.cursor = cut.next_cursor;
       this.#pages.unshift({
@@ -395,7 +416,7 @@ export class Listing {
     return low;
   }
 
-  #changed(): void {
+  #changed(isTold = true): void {
     let sum = 0;
     this.#starts = this.#pages.map((page) => {
       const start = sum;
@@ -404,6 +425,6 @@ export class Listing {
     });
     this.#total = sum;
     this.#merged = null;
-    this.version.value += 1;
+    if (isTold) this.version.value += 1;
   }
 }

@@ -59,6 +59,11 @@ export function Browser(props: BrowserProps) {
   const key = `${kind} ${JSON.stringify(listing.filter)}`;
   const active = useSignal<string | null>(memory.get(key)?.active ?? null);
   const wantsFocus = useRef(false);
+  const awaited = useRef(-1);
+  // While the view flies over many screens, only quiet blocks are drawn.
+  const flying = useSignal(false);
+  const landing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const isFlying = flying.value;
   const press = useRef<{ timer: ReturnType<typeof setTimeout>; fired: boolean } | null>(null);
 
   const version = listing.version.value;
@@ -82,8 +87,8 @@ export function Browser(props: BrowserProps) {
   const lastIndex = indexAt(lines, 'last');
 
   useLayoutEffect(() => {
-    if (size.value.width > 0) listing.need(firstIndex, lastIndex);
-  }, [listing, firstIndex, lastIndex, version, size.value.width]);
+    if (size.value.width > 0) listing.need(firstIndex, lastIndex, isFlying);
+  }, [listing, firstIndex, lastIndex, version, isFlying, size.value.width]);
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -112,6 +117,7 @@ export function Browser(props: BrowserProps) {
     top.value = element.scrollTop + origin.current;
   }, [key]);
 
+  useEffect(() => () => clearTimeout(landing.current), []);
   useEffect(() => effect(() => {
     if (goUp.value === 0) return;
     origin.current = 0;
@@ -136,11 +142,20 @@ export function Browser(props: BrowserProps) {
       element.scrollTop = at;
     }
     const virtual = at + origin.current;
+    if (Math.abs(virtual - top.peek()) > element.clientHeight * 1.5) {
+      flying.value = true;
+      clearTimeout(landing.current);
+      landing.current = setTimeout(() => (flying.value = false), 120);
+    }
     memory.set(key, { top: virtual, active: active.peek() });
     atTop.value = virtual < 40;
     const half = shape.rowHeight / 2;
     if (Math.floor(virtual / half) !== Math.floor(top.peek() / half)) top.value = virtual;
   };
+
+  useLayoutEffect(() => {
+    if (awaited.current >= 0 && listing.at(awaited.current)) activate(awaited.current);
+  }, [version]);
 
   // The focus follows the active record.
   useLayoutEffect(() => {
@@ -154,10 +169,14 @@ export function Browser(props: BrowserProps) {
   function activate(index: number): void {
     const record = listing.at(index);
     const element = box.current;
-    if (!record || !element) return;
-    active.value = record.file_id;
-    wantsFocus.current = true;
-    memory.set(key, { top: top.peek(), active: record.file_id });
+    if (!element) return;
+    // Its page may have to be asked for again: then it becomes active when it is here.
+    awaited.current = record ? -1 : index;
+    if (record) {
+      active.value = record.file_id;
+      wantsFocus.current = true;
+      memory.set(key, { top: top.peek(), active: record.file_id });
+    }
     const { y } = layout.place(index);
     const at = element.scrollTop + origin.current;
     const clear = props.padEnd + 8;
@@ -329,7 +348,7 @@ export function Browser(props: BrowserProps) {
             const rowIndex = line.row + 1 + (props.head ? 1 : 0);
             if (kind === 'list') {
               const record = listing.at(line.first);
-              if (!record) return <div key={`b${line.first}`} class="line row blank" role="row" aria-rowindex={rowIndex} style={style}><div role="gridcell">{props.blank}</div></div>;
+              if (!record || isFlying) return <div key={`b${line.first}`} class="line row blank" role="row" aria-rowindex={rowIndex} style={style}><div role="gridcell">{props.blank}</div></div>;
               const isStop = record.file_id === stop;
               return (
                 <div key={record.file_id} class={`line row ${selection.value.has(record.file_id) ? 'selected' : ''}`} role="row" aria-rowindex={rowIndex}
@@ -343,7 +362,7 @@ export function Browser(props: BrowserProps) {
               <div key={`r${line.first}`} class="line row" role="row" aria-rowindex={rowIndex} style={{ ...style, gridTemplateColumns: `repeat(${shape.columns}, minmax(0, 1fr))` }}>
                 {Array.from({ length: line.count }, (_, column) => {
                   const record = listing.at(line.first + column);
-                  if (!record) return <div key={column} role="gridcell" class="cell blank" aria-colindex={column + 1}>{props.blank}</div>;
+                  if (!record || isFlying) return <div key={column} role="gridcell" class="cell blank" aria-colindex={column + 1}>{props.blank}</div>;
                   const isStop = record.file_id === stop;
                   const selected = selection.value.has(record.file_id);
                   return (
