@@ -340,8 +340,8 @@ export function Browser(props: BrowserProps) {
             const style = { transform: `translateY(${line.y - origin.current}px)`, height: `${line.height}px` };
             if (line.kind === 'head') {
               return (
-                <div key={`h${line.day}`} class="line head" role="row" aria-rowindex={line.row + 1} style={style}>
-                  <div role="gridcell" aria-colspan={props.columns} class="day">{props.heading?.(line.day)}</div>
+                <div key={`h${line.day}`} class="line day-line" role="row" aria-rowindex={line.row + 1} style={style}>
+                  <div role="gridcell" aria-colspan={props.columns} class="day-name">{props.heading?.(line.day)}</div>
                 </div>
               );
             }
