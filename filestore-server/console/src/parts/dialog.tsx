@@ -181,6 +181,8 @@ export function FormDialog({
       setError(reason);
     }
     setBusy(false);
+    // Still open: a field is wrong, and the next key should reach it.
+    requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus());
   };
   return (
     <Dialog

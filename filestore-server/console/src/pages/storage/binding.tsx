@@ -101,7 +101,8 @@ function BindDialog({
   }));
   const [provider, setProvider] = useState(active?.storageProvider ?? choices.find((choice) => choice.value !== 'LOCAL')?.value ?? 'LOCAL');
   const [sync, setSync] = useState<'sync' | 'through'>(active?.syncEnabled === false ? 'through' : 'sync');
-  const [name, setName] = useState(active?.organizationName ?? (isNamed(id) ? organizationName(id) : ''));
+  const before = stored.bindings?.[0]?.organizationName;
+  const [name, setName] = useState(before ?? (isNamed(id) ? organizationName(id) : ''));
   const [checking, setChecking] = useState<string | null>(null);
   const [checked, setChecked] = useState<ProviderCheckReport | null>(null);
   const [tried, setTried] = useState(false);

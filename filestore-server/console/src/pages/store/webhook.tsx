@@ -23,6 +23,7 @@ import { go, href, route } from '../../router';
 import { Page } from '../../shell/page';
 import { counted } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
+import { sinceWords } from './providers-shared';
 import { OVERLAPS, type Overlap } from './rotate';
 import { answerInWords, DISABLED, EventTypes, FreshWebhook, freshWebhook, hostOf, WebhookState } from './webhooks';
 import { WebhookDialog } from './webhook-form';
@@ -146,7 +147,7 @@ function Advice({ hook, onEnable }: { hook: WebhookReply; onEnable: () => void }
           'The endpoint accepts no event'
         ) : (
           <>
-            The endpoint has accepted no event since {whenWithin(hook.failing_since)}, for <Since at={hook.failing_since} />
+            The endpoint has accepted no event since {sinceWords(hook.failing_since)}, for <Since at={hook.failing_since} />
           </>
         )
       }

@@ -17,6 +17,7 @@ import { onEnd } from '../../session';
 import { Page } from '../../shell/page';
 import { count } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
+import { sinceWords } from './providers-shared';
 import { WebhookDialog } from './webhook-form';
 
 /** The webhook that was made or rotated last, with its secret. Stays until it is closed. */
@@ -158,7 +159,7 @@ export function WebhookState({ hook }: { hook: WebhookReply }) {
   }
   if (hook.state === 'failing') {
     return (
-      <State kind="bad" note={hook.failing_since !== null && <>since {whenWithin(hook.failing_since)}</>}>
+      <State kind="bad" note={hook.failing_since !== null && <>since {sinceWords(hook.failing_since)}</>}>
         Failing
       </State>
     );
