@@ -209,3 +209,34 @@ export async function backupAndCheck({ page, root, destination }) {
   await dialog.getByRole('button', { name: 'Check', exact: true }).click();
   await seen(page.getByText(/^The check /).first());
 }
+
+const HOSTILE = '\u202e<img src=x onerror=alert(1)>\u200b"><script>alert(2)</script>';
+
+/** Names of keys, webhooks and organizations are text: nothing in them runs, and hidden characters are seen. */
+export async function hostileNames({ page, root, api }) {
+  const key = await api('POST', '/admin/keys', { name: HOSTILE, organizations: ['42'], scopes: ['read'] });
+  const hook = await api('POST', '/webhooks', { url: 'http://127.0.0.1:1080/hook', name: HOSTILE, types: ['file.*'] });
+  const body = { organizationId: 77, organizationName: HOSTILE, storageProvider: 'LOCAL', syncEnabled: true };
+  await api('POST', '/organization-storage-bindings/create', body);
+  let alerts = 0;
+  page.on('dialog', (dialog) => {
+    alerts += 1;
+    void dialog.dismiss();
+  });
+  for (const [path, heading] of [
+    ['store/keys', 'Keys'],
+    ['store/webhooks', 'Webhooks'],
+    [`store/webhooks/${hook.id}`, /img src/],
+    ['store/organizations', 'Organizations'],
+    ['org/77/storage', 'Storage'],
+  ]) {
+    await open(page, root, path, heading);
+    await seen(page.locator('main').getByText('<script>').first());
+    assert.equal(await page.locator('main img[src="x"], main script').count(), 0, path);
+  }
+  await open(page, root, 'store/keys', 'Keys');
+  assert.ok((await page.getByRole('img', { name: 'right-to-left override' }).count()) > 0, 'hidden characters are named');
+  assert.equal(alerts, 0);
+  await api('POST', `/admin/keys/${key.id}/revoke`, {});
+  await api('DELETE', `/webhooks/${hook.id}`);
+}

@@ -8,6 +8,7 @@ import { Button } from '../../parts/button';
 import { ask } from '../../parts/dialog';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
+import { Name } from '../../parts/name';
 import { Notice } from '../../parts/notice';
 import { RowActions } from '../../parts/row-actions';
 import { SecretNotice } from '../../parts/secret';
@@ -18,7 +19,8 @@ import { Time } from '../../parts/time';
 import { say } from '../../parts/toast';
 import { isOpen, me, onEnd } from '../../session';
 import { Page } from '../../shell/page';
-import { count, counted } from '../../text/sizes';
+import { spoken } from '../../text/names';
+import { count } from '../../text/sizes';
 import { short, when, whenWithin } from '../../text/times';
 import { NewKeyDialog } from './new-key';
 import { RotateDialog } from './rotate';
@@ -93,8 +95,10 @@ function FreshKey() {
       <SecretNotice
         key={key.key}
         secret={key.key}
-        what={`key ${key.name}`}
-        title={rotated ? `${key.name} has a new secret. It is shown this once.` : `The key ${key.name} was made. It is shown this once.`}
+        what={`key ${spoken(key.name)}`}
+        title={
+          rotated ? `${spoken(key.name)} has a new secret. It is shown this once.` : `The key ${spoken(key.name)} was made. It is shown this once.`
+        }
         onClose={() => (fresh.value = null)}
       >
         <p>
@@ -154,7 +158,7 @@ function KeyTable({
       {...(view === 'used' && {
         buttons: (key: KeyReply) => (
           <RowActions
-            of={key.name}
+            of={spoken(key.name)}
             actions={[
               { label: 'Rotate', icon: 'rotate-cw', act: () => onRotate(key) },
               { label: 'Revoke', icon: 'x', danger: true, act: () => revoke(key, reload) },
@@ -180,7 +184,7 @@ function KeyName({ of: key }: { of: KeyReply }) {
   return (
     <>
       <span class="row">
-        <bdi class="cell-main">{key.name}</bdi>
+        <Name name={key.name} whole class="cell-main" />
         {me.value?.key?.id === key.id && <Tag>this session</Tag>}
       </span>
       <span class="cell-sub mono">{key.id}</span>
@@ -248,7 +252,7 @@ function hasEnded(key: KeyReply): boolean {
 async function revoke(key: KeyReply, reload: () => Promise<void>): Promise<void> {
   const own = me.peek()?.key?.id === key.id;
   const done = await ask({
-    title: `Revoke ${key.name}?`,
+    title: `Revoke ${spoken(key.name)}?`,
     text: (
       <>
         <p>
@@ -269,15 +273,10 @@ async function revoke(key: KeyReply, reload: () => Promise<void>): Promise<void>
     ),
     verb: 'Revoke',
     danger: true,
-    ...(own && { typed: key.name }),
+    ...(own && { typed: spoken(key.name) }),
     act: () => call('POST', '/admin/keys/{key_id}/revoke', { path: { key_id: key.id }, body: {} }),
   });
   if (!done) return;
-  say(`${key.name} was revoked`);
+  say(`${spoken(key.name)} was revoked`);
   await reload();
-}
-
-/** How many organizations a key names, in words. */
-export function organizationsInWords(ids: readonly string[]): string {
-  return ids.includes('*') ? 'all organizations' : counted(ids.length, 'organization');
 }

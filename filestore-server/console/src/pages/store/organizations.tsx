@@ -8,6 +8,7 @@ import { Empty } from '../../parts/empty';
 import { ErrorBox } from '../../parts/error';
 import { SearchField } from '../../parts/field';
 import { Blocks } from '../../parts/loading';
+import { Name } from '../../parts/name';
 import { Notice } from '../../parts/notice';
 import { Size } from '../../parts/size';
 import { Table } from '../../parts/table';
@@ -143,7 +144,7 @@ function OrganizationTable({ rows }: { rows: readonly OrganizationReply[] }) {
           cell: (row) => (
             <>
               <a class="cell-main" href={href(`org/${row.organization_id}/files`)}>
-                <bdi>{row.binding?.organization_name ?? row.organization_id}</bdi>
+                <Name name={row.binding?.organization_name ?? row.organization_id} whole />
               </a>
               {row.binding && <span class="cell-sub">{row.organization_id}</span>}
             </>

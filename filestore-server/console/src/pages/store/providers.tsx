@@ -7,6 +7,7 @@ import { AdviceCard } from '../../parts/advice';
 import { Button } from '../../parts/button';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
+import { Name } from '../../parts/name';
 import { Notice } from '../../parts/notice';
 import { Aside, Panel } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
@@ -238,7 +239,7 @@ function Bound({ provider, bindings }: { provider: AdminProvider; bindings: read
               cell: (binding) => (
                 <>
                   <a class="cell-main" href={href(`org/${binding.organizationId}/storage`)}>
-                    <bdi>{binding.organizationName}</bdi>
+                    <Name name={binding.organizationName} whole />
                   </a>{' '}
                   <span class="cell-beside">{binding.organizationId}</span>
                 </>
@@ -267,7 +268,7 @@ function Facts({ provider }: { provider: AdminProvider }) {
         />
         {provider.last_error !== null && !isDown(provider) && (
           <p class="fact-error">
-            <bdi>{provider.last_error}</bdi>
+            <Name name={provider.last_error} whole />
           </p>
         )}
       </Aside>

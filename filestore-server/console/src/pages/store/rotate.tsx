@@ -5,6 +5,7 @@ import { call, type KeyReply, type NewKeyReply } from '../../api/call';
 import { Radios } from '../../parts/checkbox';
 import { FormDialog } from '../../parts/dialog';
 import { me, signIn } from '../../session';
+import { spoken } from '../../text/names';
 
 export const OVERLAPS = [
   { value: '0', label: 'None' },
@@ -36,7 +37,7 @@ export function RotateDialog({
   };
 
   return (
-    <FormDialog title={`Rotate ${target.name}`} verb="Rotate" danger={overlap === '0'} onClose={onClose} act={rotate}>
+    <FormDialog title={`Rotate ${spoken(target.name)}`} verb="Rotate" danger={overlap === '0'} onClose={onClose} act={rotate}>
       <p class="dialog-text">The key gets a new secret, which is shown once. Its id, scopes and organizations stay.</p>
       <Radios legend="The secret before is accepted for" value={overlap} onChange={setOverlap} choices={OVERLAPS} row />
       <p class="dialog-text">

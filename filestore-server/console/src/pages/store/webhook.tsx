@@ -25,7 +25,7 @@ import { counted } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
 import { sinceWords } from './providers-shared';
 import { OVERLAPS, type Overlap } from './rotate';
-import { answerInWords, DISABLED, EventTypes, FreshWebhook, freshWebhook, hostOf, WebhookState } from './webhooks';
+import { answerInWords, DISABLED, EventTypes, FreshWebhook, freshWebhook, nameOf, WebhookState } from './webhooks';
 import { WebhookDialog } from './webhook-form';
 
 export function Webhook() {
@@ -36,7 +36,7 @@ export function Webhook() {
     5_000,
   );
   const [dialog, setDialog] = useState<'edit' | 'rotate' | 'enable' | null>(null);
-  const name = hook.data ? hook.data.name || hostOf(hook.data.url) : 'Webhook';
+  const name = hook.data ? nameOf(hook.data) : 'Webhook';
 
   return (
     <Page
@@ -431,7 +431,7 @@ async function disable(hook: WebhookReply, loaded: Loaded<WebhookReply>): Promis
 
 async function remove(hook: WebhookReply): Promise<void> {
   const done = await ask({
-    title: `Delete the webhook ${hook.name || hostOf(hook.url)}?`,
+    title: `Delete the webhook ${nameOf(hook)}?`,
     text: 'Its secret and its list of failures are deleted too. Events that wait for it are not sent.',
     verb: 'Delete',
     danger: true,

@@ -7,6 +7,7 @@ import { useLoad } from '../../data/load';
 import { Button } from '../../parts/button';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
+import { Name } from '../../parts/name';
 import { SecretNotice } from '../../parts/secret';
 import { State } from '../../parts/state';
 import { Table } from '../../parts/table';
@@ -15,6 +16,7 @@ import { Time } from '../../parts/time';
 import { go, href } from '../../router';
 import { onEnd } from '../../session';
 import { Page } from '../../shell/page';
+import { spoken } from '../../text/names';
 import { count } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
 import { sinceWords } from './providers-shared';
@@ -83,8 +85,8 @@ export function FreshWebhook({ only }: { only?: string }) {
       <SecretNotice
         key={hook.secret}
         secret={hook.secret}
-        what={`secret of ${hook.name || hook.url}`}
-        title={`The secret of ${hook.name || hook.url} is shown this once.`}
+        what={`secret of ${nameOf(hook)}`}
+        title={`The secret of ${nameOf(hook)} is shown this once.`}
         onClose={() => (freshWebhook.value = null)}
       >
         <p>
@@ -113,7 +115,7 @@ function WebhookTable({ hooks }: { hooks: readonly WebhookReply[] }) {
           cell: (hook) => (
             <>
               <a class="cell-main" href={href(`store/webhooks/${hook.id}`)}>
-                <bdi>{hook.name || hostOf(hook.url)}</bdi>
+                <Name name={hook.name || hostOf(hook.url)} whole />
               </a>
               <span class="cell-sub">
                 <bdi>{hook.url}</bdi>
@@ -189,7 +191,12 @@ export const DISABLED: Record<string, string> = {
   copied: 'This store is a restored copy. Enable the webhook if the copy takes the place of the original.',
 };
 
-export function hostOf(url: string): string {
+/** The name of a webhook for a sentence, with hidden characters in words. */
+export function nameOf(hook: Pick<WebhookReply, 'name' | 'url'>): string {
+  return spoken(hook.name) || hostOf(hook.url);
+}
+
+function hostOf(url: string): string {
   try {
     return new URL(url).host;
   } catch {
