@@ -9,6 +9,7 @@ import { render } from 'preact';
 import { App } from './app';
 import { listen } from './router';
 import { start } from './session';
+import './data/offline';
 import { applyTheme } from './shell/theme';
 
 // The page names its icon relative to its first address. Later addresses have other depths.

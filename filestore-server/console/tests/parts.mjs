@@ -1,6 +1,6 @@
 // The parts of the story, in the order in which they run. Each opens its own pages.
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import zlib from 'node:zlib';
 import { axe, client, expect, open, shot, until } from './harness.mjs';
@@ -441,6 +441,31 @@ async function million({ browser, gate, key, asked }) {
   assert.ok(new Set(seen).size > 400);
 }
 
+/** The picture for the documentation, at most 120 KiB, made of this store. */
+async function picture({ browser, gate, key, out }) {
+  const page = await open(browser, gate, `${organization}/files?view=grid`, { key });
+  await cells(page).first().waitFor();
+  await page.waitForFunction(() => [...document.querySelectorAll('.cell .thumb.picture canvas')].every((canvas) => canvas.width >= 200));
+  const png = (await page.screenshot()).toString('base64');
+  const blank = await (await browser.newContext()).newPage();
+  await blank.goto('about:blank');
+  for (let quality = 0.9; quality > 0.3; quality -= 0.1) {
+    const url = await blank.evaluate(async ({ png, quality }) => {
+      const picture = new Image();
+      picture.src = `data:image/png;base64,${png}`;
+      await picture.decode();
+      const canvas = Object.assign(document.createElement('canvas'), { width: picture.width, height: picture.height });
+      canvas.getContext('2d').drawImage(picture, 0, 0);
+      return canvas.toDataURL('image/webp', quality);
+    }, { png, quality });
+    const bytes = Buffer.from(url.slice(url.indexOf(',') + 1), 'base64');
+    if (bytes.length > 120 * 1024) continue;
+    await writeFile(path.join(out, 'console.webp'), bytes);
+    return;
+  }
+  assert.fail('the picture is larger than 120 KiB');
+}
+
 /** The bytes of the bundle. */
 async function budget({ dist }) {
   const assets = path.join(dist, 'assets');
@@ -475,4 +500,4 @@ async function administer({ browser, gate, server, key }) {
   expect();
 }
 
-export const STORY = { start, fill, signIn, files, uploads, file, trash, naughty, offline, revoked, administer, accessible, million, budget };
+export const STORY = { start, fill, signIn, files, uploads, file, trash, naughty, offline, revoked, administer, accessible, million, picture, budget };

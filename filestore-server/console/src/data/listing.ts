@@ -41,6 +41,8 @@ interface Page {
   count: number;
   items: FileRecord[] | null;
   runs: Run[];
+  /** The time of its first record. */
+  since: string | null;
   /** Where the page ends: the time of its last record, and the ids of that millisecond. */
   until: { at: string; ids: string[] } | null;
   /** When the view needed it last, to know which page goes first. */
@@ -181,7 +183,7 @@ export class Listing {
         const { items, next_cursor } = await this.#ask(this.#next);
         if (items.length > 0 || this.#pages.length === 0) {
           this.#pages.push({
-            cursor: this.#next, count: items.length, items, runs: runsOf(items), until: endOf(items),
+            cursor: this.#next, count: items.length, items, runs: runsOf(items), since: items[0]?.created_at ?? null, until: endOf(items),
             used: this.#clock, loading: false,
           });
         }
@@ -254,6 +256,7 @@ export class Listing {
       page.items = at < 0 ? [...page.items, record] : page.items.toSpliced(at, 0, record);
       page.count = page.items.length;
       page.runs = runsOf(page.items);
+      if (page.since === null || page.since < record.created_at) page.since = record.created_at;
       page.until ??= endOf(page.items);
     }
     this.#changed();
@@ -307,7 +310,7 @@ export class Listing {
       }
       first.cursor = cut.next_cursor;
       this.#pages.unshift({
-        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), until: endOf(fresh),
+        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), since: fresh[0]?.created_at ?? null, until: endOf(fresh),
         used: this.#clock, loading: false,
       });
       this.#changed();
@@ -324,7 +327,7 @@ export class Listing {
       const { items, next_cursor } = await this.#ask(null);
       batch(() => {
         this.#pages = [{
-          cursor: null, count: items.length, items, runs: runsOf(items), until: endOf(items), used: this.#clock, loading: false,
+          cursor: null, count: items.length, items, runs: runsOf(items), since: items[0]?.created_at ?? null, until: endOf(items), used: this.#clock, loading: false,
         }];
         this.#next = next_cursor;
         this.complete.value = next_cursor === null;
@@ -360,7 +363,7 @@ export class Listing {
     return records;
   }
 
-  #ask(cursor: string | null, limit = PAGE): Promise<{ items: FileRecord[]; next_cursor: string | null }> {
+  #ask(cursor: string | null, limit = PAGE, before?: string): Promise<{ items: FileRecord[]; next_cursor: string | null }> {
     const { organization, deleted, metadata, ...rest } = this.filter;
     const query: Record<string, string | number | undefined> = {
       organization_id: organization,
@@ -370,16 +373,31 @@ export class Listing {
       limit,
       cursor: cursor ?? undefined,
     };
+    const { created_before: own } = this.filter;
+    if (before !== undefined && (own === undefined || Date.parse(before) < Date.parse(own))) query['created_before'] = before;
     return call('GET', '/files', { query: query as never, signal: this.#end.signal }).then(({ data }) => data);
   }
 
+  /** Asks for a page again: from where it began to where it ended, whatever came above it meanwhile. */
   async #fetch(page: Page): Promise<FileRecord[]> {
-    const { items } = await this.#ask(page.cursor, PAGE);
-    const { until } = page;
-    if (!until) return items;
-    const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
-    if (border >= 0) return items.slice(0, border + 1);
-    return this.filter.name_prefix === undefined ? items.filter((one) => one.created_at > until.at) : items.slice(0, page.count);
+    const { since, until } = page;
+    const byName = this.filter.name_prefix !== undefined;
+    // The first page has no cursor. So that newer files stay out of it, it is asked for by the time of its first record.
+    const before = page.cursor === null && since !== null && !byName ? new Date(Date.parse(since) + 1).toISOString() : undefined;
+    const items: FileRecord[] = [];
+    let cursor = page.cursor;
+    for (let turn = 0; turn < PATIENCE; turn += 1) {
+      const reply = await this.#ask(cursor, PAGE, before);
+      items.push(...reply.items);
+      if (!until) return items;
+      const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
+      if (border >= 0) return items.slice(0, border + 1);
+      if (byName) return items.slice(0, page.count);
+      const last = items[items.length - 1];
+      cursor = reply.next_cursor;
+      if (cursor === null || (last !== undefined && last.created_at < until.at)) break;
+    }
+    return items.filter((one) => one.created_at > (until?.at ?? ''));
   }
 
   async #again(page: Page): Promise<void> {

@@ -341,7 +341,7 @@ export function Browser(props: BrowserProps) {
             if (line.kind === 'head') {
               return (
                 <div key={`h${line.day}`} class="line day-line" role="row" aria-rowindex={line.row + 1} style={style}>
-                  <div role="gridcell" aria-colspan={props.columns} class="day-name">{props.heading?.(line.day)}</div>
+                  <div role="gridcell" aria-colspan={props.columns} class="files-day">{props.heading?.(line.day)}</div>
                 </div>
               );
             }

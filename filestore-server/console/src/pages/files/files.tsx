@@ -1,5 +1,5 @@
 // The files of an organization, newest first, as a grid or a list.
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { offlineSince, type FileRecord } from '../../api/call';
 import { current, letIn, openListing } from '../../data/current';
 import type { Shape } from '../../data/layout';
@@ -68,7 +68,11 @@ export function FilesPage() {
 
   const listing = current.value;
   const mine = listing !== null && filterKey(listing.filter) === key;
-  if (mine) void listing.version.value;
+  const isHere = mine && (listing.version.value > 0 || listing.error.value !== null);
+  // What was there before stays, dimmed, until the first reply.
+  const before = useRef<Listing | null>(null);
+  if (isHere) before.current = listing;
+  const shown = isHere || before.current === null || before.current.filter.organization !== org ? (mine ? listing : null) : before.current;
 
   const trash = useCallback(() => void moveToTrash([...selection.peek().values()]), []);
   const menu = useCallback((record: FileRecord, at: MouseEvent | HTMLElement) => {
@@ -120,7 +124,7 @@ export function FilesPage() {
           </div>
         </>
       )}>
-      {mine && <Body listing={listing} view={view} phone={phone} onMenu={menu} onTrash={trash} />}
+      {shown && <Body listing={shown} dim={shown !== listing} view={view} phone={phone} onMenu={menu} onTrash={trash} />}
       <SelectionBar />
       {dialog === 'filter' && <FilterDialog filter={filter} onClose={() => setDialog(null)} />}
       {dialog === 'date' && <DateDialog onClose={() => setDialog(null)} />}
@@ -237,8 +241,9 @@ function Heading({ day }: { day: string }) {
   return <><strong>{isNear ? near : weekday}</strong> <span class="day-date">{isNear ? `${weekday} ` : ''}{date}</span></>;
 }
 
-function Body({ listing, view, phone, onMenu, onTrash }: {
+function Body({ listing, dim, view, phone, onMenu, onTrash }: {
   listing: Listing;
+  dim: boolean;
   view: 'grid' | 'list';
   phone: boolean;
   onMenu: (record: FileRecord, at: MouseEvent | HTMLElement) => void;
@@ -266,7 +271,7 @@ function Body({ listing, view, phone, onMenu, onTrash }: {
     </>
   );
   return (
-    <div class="browser-place">
+    <div class={`browser-place ${dim ? 'asked-again' : ''}`}>
       {above > 0 && !atTop.value && (
         <button type="button" class="new-pill" onClick={() => {
           void listing.head();

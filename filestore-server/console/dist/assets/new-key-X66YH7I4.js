@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-VPILG6H2.js";import"./chunk-LUTU7S5X.js";export{o as NewKeyDialog};
