@@ -40,3 +40,4 @@ export const Providers = ofStore('Providers', ProvidersPage);
 export const Webhook = ofStore('Webhook', WebhookPage);
 export const Webhooks = ofStore('Webhooks', WebhooksPage);
 export const Work = ofStore('Work', WorkPage);
+export { NewKeyDialog } from './store/new-key';
