@@ -1,15 +1,13 @@
 /** Keys: who may call, with which scopes, until when. Make, rotate, revoke. Secrets are shown once. */
 
-import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { call, serverNow, type KeyReply, type NewKeyReply } from '../../api/call';
+import { call, serverNow, type KeyReply } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { Button } from '../../parts/button';
 import { ask } from '../../parts/dialog';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
 import { Name } from '../../parts/name';
-import { Notice } from '../../parts/notice';
 import { RowActions } from '../../parts/row-actions';
 import { SecretNotice } from '../../parts/secret';
 import { Segmented } from '../../parts/segmented';
@@ -17,20 +15,17 @@ import { Table, type Column } from '../../parts/table';
 import { Tag, Tags } from '../../parts/tag';
 import { Time } from '../../parts/time';
 import { say } from '../../parts/toast';
-import { isOpen, me, onEnd } from '../../session';
+import { me } from '../../session';
 import { Page } from '../../shell/page';
 import { spoken } from '../../text/names';
 import { count } from '../../text/sizes';
 import { short, when, whenWithin } from '../../text/times';
+import { freshKey } from './fresh';
 import { NewKeyDialog } from './new-key';
 import { RotateDialog } from './rotate';
 import { SigningSecrets } from './signing';
 
 const DAY = 86_400_000;
-
-/** The key that was made or rotated last. Stays while the reader visits other pages, until it is closed. */
-const fresh = signal<{ key: NewKeyReply; rotated: boolean } | null>(null);
-onEnd(() => (fresh.value = null));
 
 type View = 'used' | 'ended';
 
@@ -41,8 +36,7 @@ export function Keys() {
   const used = keys.data?.filter((key) => !hasEnded(key));
   const ended = keys.data?.filter(hasEnded);
 
-  const show = (key: NewKeyReply, rotated: boolean) => {
-    fresh.value = { key, rotated };
+  const show = () => {
     setDialog(null);
     setView('used');
     void keys.reload();
@@ -72,22 +66,21 @@ export function Keys() {
     >
       <div class="page-scroll">
         <FreshKey />
-        {isOpen.value && <OpenNotice />}
         <Shown of={keys} what="Keys">
           {() => <KeyTable keys={(view === 'used' ? used : ended) ?? []} view={view} onRotate={setDialog} reload={keys.reload} />}
         </Shown>
         <SigningSecrets />
       </div>
-      {dialog === 'new' && <NewKeyDialog onClose={() => setDialog(null)} onMade={(key) => show(key, false)} />}
+      {dialog === 'new' && <NewKeyDialog onClose={() => setDialog(null)} onMade={show} />}
       {dialog !== null && dialog !== 'new' && (
-        <RotateDialog target={dialog} onClose={() => setDialog(null)} onRotated={(key) => show(key, true)} />
+        <RotateDialog target={dialog} onClose={() => setDialog(null)} onRotated={show} />
       )}
     </Page>
   );
 }
 
 function FreshKey() {
-  const made = fresh.value;
+  const made = freshKey.value;
   if (!made) return null;
   const { key, rotated } = made;
   return (
@@ -99,7 +92,7 @@ function FreshKey() {
         title={
           rotated ? `${spoken(key.name)} has a new secret. It is shown this once.` : `The key ${spoken(key.name)} was made. It is shown this once.`
         }
-        onClose={() => (fresh.value = null)}
+        onClose={() => (freshKey.value = null)}
       >
         <p>
           {rotated && key.old_valid_until !== null ? (
@@ -113,16 +106,6 @@ function FreshKey() {
           )}
         </p>
       </SecretNotice>
-    </div>
-  );
-}
-
-function OpenNotice() {
-  return (
-    <div class="page-notice">
-      <Notice kind="warn" icon="lock-open" title="This server is open">
-        <p>Every program that reaches the server can do everything. The first key closes it: from then on each program needs a key.</p>
-      </Notice>
     </div>
   );
 }

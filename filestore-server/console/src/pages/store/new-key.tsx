@@ -1,13 +1,15 @@
-/** The dialog that makes a key. */
+/** The dialog that makes a key. The page of keys shows its secret, so the first key of a server leads there. */
 
 import { useState } from 'preact/hooks';
-import { call, type NewKeyReply } from '../../api/call';
+import { call } from '../../api/call';
 import { organizations } from '../../data/place';
 import { Checkbox, Radios } from '../../parts/checkbox';
 import { FormDialog } from '../../parts/dialog';
 import { SelectField, TextField } from '../../parts/field';
 import { Notice } from '../../parts/notice';
+import { go } from '../../router';
 import { isOpen, signIn } from '../../session';
+import { freshKey } from './fresh';
 
 const SCOPES = ['read', 'write', 'delete', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -28,7 +30,7 @@ const LIVES = [
   { value: '31536000', label: '1 year' },
 ] as const;
 
-export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade: (key: NewKeyReply) => void }) {
+export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
   const first = isOpen.value;
   const [name, setName] = useState(first ? 'admin' : '');
   const [reach, setReach] = useState<'some' | 'all'>(first ? 'all' : 'some');
@@ -58,8 +60,12 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
         ...(life && { expires_in_s: Number(life) }),
       },
     });
-    if (first) await signIn(data.key);
-    onMade(data);
+    freshKey.value = { key: data, rotated: false };
+    if (first) {
+      await signIn(data.key);
+      go('store/keys');
+    }
+    onMade();
   };
 
   const toggle = (scope: Scope, on: boolean) => {

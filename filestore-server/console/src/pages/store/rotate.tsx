@@ -1,11 +1,12 @@
 /** The dialog that gives a key a new secret. */
 
 import { useState } from 'preact/hooks';
-import { call, type KeyReply, type NewKeyReply } from '../../api/call';
+import { call, type KeyReply } from '../../api/call';
 import { Radios } from '../../parts/checkbox';
 import { FormDialog } from '../../parts/dialog';
 import { me, signIn } from '../../session';
 import { spoken } from '../../text/names';
+import { freshKey } from './fresh';
 
 export const OVERLAPS = [
   { value: '0', label: 'None' },
@@ -22,7 +23,7 @@ export function RotateDialog({
 }: {
   target: KeyReply;
   onClose: () => void;
-  onRotated: (key: NewKeyReply) => void;
+  onRotated: () => void;
 }) {
   const [overlap, setOverlap] = useState<Overlap>('86400');
   const own = me.value?.key?.id === target.id;
@@ -33,7 +34,8 @@ export function RotateDialog({
       body: { overlap_s: Number(overlap) },
     });
     if (own) await signIn(data.key);
-    onRotated(data);
+    freshKey.value = { key: data, rotated: true };
+    onRotated();
   };
 
   return (

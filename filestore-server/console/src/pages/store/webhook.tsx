@@ -23,9 +23,10 @@ import { go, href, route } from '../../router';
 import { Page } from '../../shell/page';
 import { counted } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
+import { freshWebhook } from './fresh';
 import { sinceWords } from './providers-shared';
 import { OVERLAPS, type Overlap } from './rotate';
-import { answerInWords, DISABLED, EventTypes, FreshWebhook, freshWebhook, nameOf, WebhookState } from './webhooks';
+import { answerInWords, DISABLED, EventTypes, FreshWebhook, nameOf, WebhookState } from './webhooks';
 import { WebhookDialog } from './webhook-form';
 
 export function Webhook() {

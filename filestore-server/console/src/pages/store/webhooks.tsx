@@ -1,8 +1,7 @@
 /** Webhooks: which endpoints get events, and how it goes. */
 
-import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { call, type NewWebhookReply, type WebhookReply } from '../../api/call';
+import { call, type WebhookReply } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { Button } from '../../parts/button';
 import { Empty } from '../../parts/empty';
@@ -14,17 +13,13 @@ import { Table } from '../../parts/table';
 import { Tag, Tags } from '../../parts/tag';
 import { Time } from '../../parts/time';
 import { go, href } from '../../router';
-import { onEnd } from '../../session';
 import { Page } from '../../shell/page';
 import { spoken } from '../../text/names';
 import { count } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
+import { freshWebhook } from './fresh';
 import { sinceWords } from './providers-shared';
 import { WebhookDialog } from './webhook-form';
-
-/** The webhook that was made or rotated last, with its secret. Stays until it is closed. */
-export const freshWebhook = signal<NewWebhookReply | null>(null);
-onEnd(() => (freshWebhook.value = null));
 
 export function Webhooks() {
   const hooks = useLoad('webhooks', async (signal) => (await call('GET', '/webhooks', { signal })).data, 10_000);
