@@ -240,3 +240,20 @@ export async function hostileNames({ page, root, api }) {
   await api('POST', `/admin/keys/${key.id}/revoke`, {});
   await api('DELETE', `/webhooks/${hook.id}`);
 }
+
+/** On an open server, the bar makes the first key: it is confirmed, shown once, and this page goes on with it. */
+export async function firstKey({ page, root, ask }) {
+  await page.goto(root);
+  await page.getByRole('button', { name: 'Make the first key' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Make the first key' });
+  await dialog.getByRole('button', { name: 'Make key' }).click();
+  await seen(dialog.getByText('Confirm that every program needs a key from now on.'));
+  assert.equal((await ask(null, '/me')).status, 200, 'nothing is made before it is confirmed');
+  await dialog.getByLabel('From now on every program needs a key').check();
+  await dialog.getByRole('button', { name: 'Make key' }).click();
+  await seen(page.getByRole('heading', { level: 1, name: 'Keys' }));
+  const key = await page.locator('[data-secret]').textContent();
+  assert.equal((await ask(null, '/me')).status, 401, 'the server is closed');
+  assert.equal((await ask(key, '/me')).status, 200);
+  await seen(page.getByRole('row', { name: /admin this session/ }));
+}

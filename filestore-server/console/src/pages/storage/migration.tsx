@@ -70,7 +70,7 @@ function Migration({ number, to, reload }: { number: number; to: string; reload:
   };
 
   return (
-    <Panel title="Move the files from before" note={running ? <State kind="busy">under way</State> : undefined}>
+    <Panel title="Move the files from before" action={running && <State kind="busy">under way</State>}>
       <Shown of={moving} rows={2} what="Migration">
         {({ plan }) => (
           <div class="stack tight">
