@@ -117,13 +117,14 @@ async function overABrokenLine(story) {
   await row(page, 'huge.zip').getByText('45.0 MiB is over the limit of 40.0 MiB for one file').waitFor();
   await row(page, 'invoice_').getByText('The name has a hidden character').waitFor();
   // Which of the first three gets through before the line takes no more is a matter of luck.
-  const ahead = page.locator('.upload-row.running').filter({ hasText: '8.0 MiB of' }).first();
-  await ahead.waitFor();
+  await page.locator('.upload-row.running').filter({ hasText: '8.0 MiB of' }).first().waitFor();
   assert.equal(await dock(page).getByRole('button', { name: /^Pause (?!all)/ }).count(), 3, 'three at a time');
-  const [done, sent] = await ahead.locator('.bar span').evaluateAll((spans) => {
-    return spans.map((span) => Number(/[\d.]+/.exec(span.style.transform)[0])).reverse();
-  });
-  assert.ok(done < sent, `sent bytes are in a second tone: ${done}, ${sent}`);
+  await until('sent bytes in a second tone', () => page.locator('.upload-row.running .bar').evaluateAll((bars) => {
+    const [sent, done] = ['.bar-sent', '.bar-done'].map((part) =>
+      bars.map((bar) => Number(/[\d.]+/.exec(bar.querySelector(part).style.transform)[0])),
+    );
+    return done.every((share, at) => share <= sent[at]) && done.some((share, at) => share < sent[at]);
+  }));
   for (const scheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme: scheme });
     assert.deepEqual(await axe(page, `uploads, ${scheme}`), []);
@@ -159,6 +160,7 @@ async function cancelled(story) {
   line.most = Infinity;
   line.cut();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel the upload' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await dock(page).waitFor({ state: 'detached' });
   const { items } = await client(story.server, story.key).api('GET', '/uploads?organization_id=uploads');
   assert.ok(!items.some((item) => item.original_name === 'cancelled.bin' && item.state === 'open'));

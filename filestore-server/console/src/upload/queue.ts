@@ -190,17 +190,16 @@ export function retryFailed(): void {
   batch(() => items.filter((item) => item.canRetry).forEach(resume));
 }
 
-/** Takes an item out of the queue. If a part of it is at the server, the server removes that part. */
+/** Takes an item out of the queue, after the server has removed what it has of it. */
 export async function remove(item: Item): Promise<void> {
-  const at = items.indexOf(item);
-  if (at < 0) return;
+  if (!items.includes(item)) return;
   const entry = item.state === 'stored' ? undefined : await entryOf(item);
-  items.splice(at, 1);
+  pause(item);
+  if (entry) await cancelUpload(bytes, entry, store);
+  items.splice(items.indexOf(item), 1);
   byMark.delete(item.mark);
   head = 0;
-  item.stop?.abort();
   changed();
-  if (entry) await cancelUpload(bytes, entry, store);
 }
 
 /** Takes out what is stored. With `failed`, also what has failed. */
