@@ -229,6 +229,7 @@ async function foldersAndBatches(story) {
     const state = page.locator(outcome === 'Stored' ? '.upload-row.stored' : '.upload-row.failed');
     await state.getByText('2 files, all or nothing').waitFor();
   }
+  await page.getByText('bad [hidden character U+0001] .txt: Original_name has a control character').waitFor();
   const found = await records(story);
   assert.deepEqual(['a.txt', 'b.txt', 'c.txt'].map((name) => found.has(name)), [true, true, false]);
   assert.deepEqual(await axe(page, 'the page of uploads'), []);
