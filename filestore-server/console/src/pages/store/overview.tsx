@@ -43,9 +43,11 @@ export function Overview() {
       actions={
         <>
           <Live />
-          <CopyButton icon="braces" text={() => JSON.stringify(data, null, 2)}>
-            Copy as JSON
-          </CopyButton>
+          {data && (
+            <CopyButton icon="braces" text={() => JSON.stringify(data, null, 2)}>
+              Copy as JSON
+            </CopyButton>
+          )}
         </>
       }
     >

@@ -152,7 +152,7 @@ export function Provider() {
         )
       }
     >
-      <div class="sided">
+      <div class="sided" tabIndex={0} role="region" aria-label={`Provider ${code}`}>
         <div class="sided-main">
           <Shown of={loaded} what="Provider">
             {({ bindings }) =>
