@@ -11,20 +11,20 @@ import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const dist = path.join(here, 'dist');
 const client = path.join(here, '../../filestore-client/typescript/src/index.ts');
 
 // The limits of the design, in bytes after gzip.
 const LIMIT_ALL = 120 * 1024;
 const LIMIT_FONTS = 40 * 1024;
 
-export async function bundle({ write = true } = {}) {
+/** Builds into a directory (default: dist/), and returns the sizes. */
+export async function bundle(dist = path.join(here, 'dist')) {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(path.join(dist, 'assets'), { recursive: true });
   const result = await build({
     absWorkingDir: here,
     entryPoints: { main: 'src/main.tsx' },
-    outdir: 'dist/assets',
+    outdir: path.join(dist, 'assets'),
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
     assetNames: '[name]-[hash]',
@@ -46,10 +46,9 @@ export async function bundle({ write = true } = {}) {
     // The package's sources lie outside of this folder, so the look-up of their imports would not find ours.
     nodePaths: [path.join(here, 'node_modules')],
     metafile: true,
-    write,
     logLevel: 'warning',
   });
-  await squeeze();
+  await squeeze(dist);
   const outputs = Object.entries(result.metafile.outputs);
   const entry = outputs.find(([, output]) => output.entryPoint === 'src/main.tsx');
   const script = path.basename(entry[0]);
@@ -58,15 +57,15 @@ export async function bundle({ write = true } = {}) {
   const page = readFileSync(path.join(here, 'src/index.html'), 'utf8')
     .replace('SCRIPT', `{{base}}assets/${script}`)
     .replace('STYLE', `{{base}}assets/${style}`)
-    .replace('ICON', `{{base}}assets/${icon()}`)
+    .replace('ICON', `{{base}}assets/${icon(dist)}`)
     .replace('FONT', `{{base}}assets/${fonts.find((name) => name.startsWith('inter'))}`);
   writeFileSync(path.join(dist, 'index.html'), page);
   writeFileSync(path.join(dist, 'licences.txt'), licences());
-  return measure();
+  return measure(dist);
 }
 
 // Minifies the scripts once more: terser removes 2 % that esbuild leaves. The names keep esbuild's hash of the source.
-async function squeeze() {
+async function squeeze(dist) {
   const assets = path.join(dist, 'assets');
   for (const name of readdirSync(assets).filter((one) => one.endsWith('.js'))) {
     const file = path.join(assets, name);
@@ -78,7 +77,7 @@ async function squeeze() {
 }
 
 // The icon of the tab. Only the page names it, so esbuild does not see it.
-function icon() {
+function icon(dist) {
   const bytes = readFileSync(path.join(here, 'src/icon.svg'));
   const name = `icon-${createHash('sha256').update(bytes).digest('hex').slice(0, 8).toUpperCase()}.svg`;
   writeFileSync(path.join(dist, 'assets', name), bytes);
@@ -86,7 +85,7 @@ function icon() {
 }
 
 // Writes the compressed forms, and returns the sizes of each kind after gzip.
-function measure() {
+function measure(dist) {
   const sizes = { code: 0, fonts: 0, files: {} };
   const assets = path.join(dist, 'assets');
   for (const name of readdirSync(assets).sort()) {

@@ -69,10 +69,15 @@ function runsOf(items: readonly FileRecord[]): Run[] {
   return runs;
 }
 
-function endOf(items: readonly FileRecord[]): Page['until'] {
-  const last = items[items.length - 1];
-  if (!last) return null;
-  return { at: last.created_at, ids: items.filter((one) => one.created_at === last.created_at).map((one) => one.file_id) };
+/** The time by which a listing is sorted: the trash by deletion, all else by creation. */
+const timeOf = (item: FileRecord, filter: Filter): string => (filter.deleted ? item.deleted_at : null) ?? item.created_at;
+
+/** Where a page begins and ends. */
+function boundsOf(items: readonly FileRecord[], filter: Filter): Pick<Page, 'since' | 'until'> {
+  const [first, last] = [items[0], items[items.length - 1]];
+  if (!first || !last) return { since: null, until: null };
+  const at = timeOf(last, filter);
+  return { since: timeOf(first, filter), until: { at, ids: items.filter((one) => timeOf(one, filter) === at).map((one) => one.file_id) } };
 }
 
 export class Listing {
@@ -183,7 +188,7 @@ export class Listing {
         const { items, next_cursor } = await this.#ask(this.#next);
         if (items.length > 0 || this.#pages.length === 0) {
           this.#pages.push({
-            cursor: this.#next, count: items.length, items, runs: runsOf(items), since: items[0]?.created_at ?? null, until: endOf(items),
+            cursor: this.#next, count: items.length, items, runs: runsOf(items), ...boundsOf(items, this.filter),
             used: this.#clock, loading: false,
           });
         }
@@ -247,17 +252,18 @@ export class Listing {
   insert(records: readonly FileRecord[]): void {
     for (const record of records) {
       if (this.indexOf(record.file_id) >= 0) continue;
+      const time = timeOf(record, this.filter);
       const page = this.#pages.find((one, number) => {
         const isLast = number === this.#pages.length - 1;
-        return one.until === null || one.until.at <= record.created_at || (isLast && this.complete.peek());
+        return one.until === null || one.until.at <= time || (isLast && this.complete.peek());
       });
       if (!page?.items) continue;
-      const at = page.items.findIndex((one) => one.created_at < record.created_at);
+      const at = page.items.findIndex((one) => timeOf(one, this.filter) < time);
       page.items = at < 0 ? [...page.items, record] : page.items.toSpliced(at, 0, record);
       page.count = page.items.length;
       page.runs = runsOf(page.items);
-      if (page.since === null || page.since < record.created_at) page.since = record.created_at;
-      page.until ??= endOf(page.items);
+      if (page.since === null || page.since < time) page.since = time;
+      page.until ??= boundsOf(page.items, this.filter).until;
     }
     this.#changed();
   }
@@ -286,10 +292,10 @@ export class Listing {
       await this.reload();
       return 0;
     }
-    const newest = first.items[0]?.created_at ?? '';
+    const newest = first.items[0] ? timeOf(first.items[0], this.filter) : '';
     try {
       const { items } = await this.#ask(null);
-      const border = items.findIndex((one) => known.has(one.file_id) || one.created_at < newest);
+      const border = items.findIndex((one) => known.has(one.file_id) || timeOf(one, this.filter) < newest);
       if (border < 0) {
         // More than a page came in between: begin again at the top.
         await this.reload();
@@ -310,7 +316,7 @@ export class Listing {
       }
       first.cursor = cut.next_cursor;
       this.#pages.unshift({
-        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), since: fresh[0]?.created_at ?? null, until: endOf(fresh),
+        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), ...boundsOf(fresh, this.filter),
         used: this.#clock, loading: false,
       });
       this.#changed();
@@ -327,7 +333,7 @@ export class Listing {
       const { items, next_cursor } = await this.#ask(null);
       batch(() => {
         this.#pages = [{
-          cursor: null, count: items.length, items, runs: runsOf(items), since: items[0]?.created_at ?? null, until: endOf(items), used: this.#clock, loading: false,
+          cursor: null, count: items.length, items, runs: runsOf(items), ...boundsOf(items, this.filter), used: this.#clock, loading: false,
         }];
         this.#next = next_cursor;
         this.complete.value = next_cursor === null;
@@ -368,7 +374,7 @@ export class Listing {
     const query: Record<string, string | number | undefined> = {
       organization_id: organization,
       ...rest,
-      ...(deleted ? { purge_status: 'SYSTEM_PURGE' } : {}),
+      ...(deleted ? { purge_status: 'SYSTEM_PURGE', order: rest.name_prefix === undefined ? 'deleted' : undefined } : {}),
       ...Object.fromEntries(metadata.map(([key, value]) => [`metadata.${key}`, value])),
       limit,
       cursor: cursor ?? undefined,
@@ -382,22 +388,24 @@ export class Listing {
   async #fetch(page: Page): Promise<FileRecord[]> {
     const { since, until } = page;
     const byName = this.filter.name_prefix !== undefined;
-    // The first page has no cursor. So that newer files stay out of it, it is asked for by the time of its first record.
-    const before = page.cursor === null && since !== null && !byName ? new Date(Date.parse(since) + 1).toISOString() : undefined;
-    const items: FileRecord[] = [];
+    const isTop = page.cursor === null && since !== null && !byName;
+    // The first page has no cursor, so newer files would come with it. By creation, the server leaves them out.
+    const before = isTop && !this.filter.deleted ? new Date(Date.parse(since) + 1).toISOString() : undefined;
+    const time = (one: FileRecord) => timeOf(one, this.filter);
+    let items: FileRecord[] = [];
     let cursor = page.cursor;
     for (let turn = 0; turn < PATIENCE; turn += 1) {
       const reply = await this.#ask(cursor, PAGE, before);
-      items.push(...reply.items);
+      items = items.concat(isTop ? reply.items.filter((one) => time(one) <= since) : reply.items);
       if (!until) return items;
       const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
       if (border >= 0) return items.slice(0, border + 1);
       if (byName) return items.slice(0, page.count);
       const last = items[items.length - 1];
       cursor = reply.next_cursor;
-      if (cursor === null || (last !== undefined && last.created_at < until.at)) break;
+      if (cursor === null || (last !== undefined && time(last) < until.at)) break;
     }
-    return items.filter((one) => one.created_at > (until?.at ?? ''));
+    return items.filter((one) => time(one) > (until?.at ?? ''));
   }
 
   async #again(page: Page): Promise<void> {

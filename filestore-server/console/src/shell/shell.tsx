@@ -199,11 +199,11 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <OfflineBar />
           <OpenBar />
           {children}
+          <MenuHost />
         </main>
         <Tabs />
       </div>
       <Dock />
-      <MenuHost />
       <QuestionHost />
       <KeysDialog />
       <ToastHost />

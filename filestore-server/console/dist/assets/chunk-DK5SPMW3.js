@@ -1,1 +1,0 @@
-import{a,b as m,za as n}from"./chunk-PKMODBF4.js";function s({commands:s,label:e="command"}){let o=s.join("\n");return a("div",{class:"command"},a("pre",{tabIndex:0,"aria-label":e},s.map((n,s)=>a("code",{key:s,class:"command-line"},n.split(" ").map((n,s)=>a(m,{key:s},s>0&&" ",a("span",{class:"command-word"},n)))))),a(n,{text:o,what:e}))}export{s as a};

@@ -1,1 +1,0 @@
-import{a as o}from"./chunk-OZPTU5UZ.js";import"./chunk-PKMODBF4.js";export{o as NewKeyDialog};
