@@ -257,3 +257,55 @@ export async function firstKey({ page, root, ask }) {
   assert.equal((await ask(key, '/me')).status, 200);
   await seen(page.getByRole('row', { name: /admin this session/ }));
 }
+
+/** A key is made and revoked by the keyboard alone. The focus is never lost. */
+export async function keysByKeyboard({ page, root, ask }) {
+  const { keyboard } = page;
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '');
+  /** Tabs until the focus is on a control, at most 60 times. */
+  const tabTo = async (name) => {
+    for (let steps = 0; steps < 60; steps += 1) {
+      if (name.test(await focused())) return;
+      await keyboard.press('Tab');
+    }
+    assert.fail(`not reached by Tab: ${name}`);
+  };
+  await open(page, root, 'store/keys', 'Keys');
+  await seen(page.getByRole('table'));
+  await tabTo(/^New key$/);
+  await keyboard.press('Enter');
+  await seen(page.getByRole('dialog', { name: 'New key' }));
+  await keyboard.type('by-keyboard'); // the focus is in the first field
+  await keyboard.press('Tab');
+  await keyboard.press('ArrowDown'); // all organizations
+  await keyboard.press('Enter');
+  const secret = page.locator('[data-secret]');
+  await seen(secret);
+  assert.equal((await ask(await secret.textContent(), '/me')).status, 200);
+  assert.match(await focused(), /Copy/, 'the focus goes to the secret');
+  await keyboard.press('Shift+Tab');
+  await keyboard.press('Enter');
+  assert.equal(await secret.getAttribute('aria-hidden'), 'false', 'a screen reader gets it after Show');
+
+  await tabTo(/^Revoke by-keyboard$/);
+  await keyboard.press('Enter');
+  await seen(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
+  await keyboard.press('Enter'); // on Cancel
+  await gone(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
+  assert.match(await focused(), /^Revoke by-keyboard$/, 'the focus returns');
+  await keyboard.press('Enter');
+  await keyboard.press('Tab');
+  await keyboard.press('Enter');
+  await gone(page.getByRole('row', { name: /by-keyboard/ }));
+}
+
+/** A key is revoked by touch, where nothing hovers: by the menu of its row. */
+export async function keysByTouch({ page, root, api, ask }) {
+  const { key } = await api('POST', '/admin/keys', { name: 'by-touch', organizations: ['42'], scopes: ['read'] });
+  await open(page, root, 'store/keys', 'Keys');
+  await page.getByRole('button', { name: 'Actions for by-touch' }).tap();
+  await page.getByRole('menuitem', { name: 'Revoke' }).tap();
+  await page.getByRole('dialog', { name: 'Revoke by-touch?' }).getByRole('button', { name: 'Revoke' }).tap();
+  await gone(page.getByRole('button', { name: 'Actions for by-touch' }));
+  assert.equal((await ask(key, '/me')).status, 401);
+}
