@@ -29,7 +29,16 @@ export function MigrationPanel({ organization, stored, reload }: { organization:
 
 interface Moving {
   plan: MigratePlan;
-  running: { files: number; bytes: number; to: string } | null;
+  running: Moved | null;
+}
+
+interface Moved {
+  files: number;
+  bytes: number;
+  to: string;
+  /** What the run found to move at its start. Null for a moment. */
+  planned_files?: number | null;
+  planned_bytes?: number | null;
 }
 
 function Migration({ number, to, reload }: { number: number; to: string; reload: () => Promise<void> }) {
@@ -181,14 +190,14 @@ function Progress({
 }: {
   plan: MigratePlan;
   first: MigratePlan | undefined;
-  running: { files: number; bytes: number; to: string };
+  running: Moved;
   rate: number | null;
   isOurs: boolean;
   onStop: () => Promise<void>;
 }) {
-  // Of a move that somebody else started, the total is what was moved and what is left.
-  const files = Math.max(first?.move_files ?? 0, running.files, first ? 0 : running.files + plan.move_files);
-  const bytes = Math.max(first?.move_bytes ?? 0, running.bytes, first ? 0 : running.bytes + plan.move_bytes);
+  // Until the run has counted, the total is what was moved and what is left.
+  const files = Math.max(running.planned_files ?? first?.move_files ?? running.files + plan.move_files, running.files);
+  const bytes = Math.max(running.planned_bytes ?? first?.move_bytes ?? running.bytes + plan.move_bytes, running.bytes);
   const left = rate && rate > 0 ? ((bytes - running.bytes) / rate) * 1000 : null;
   return (
     <>

@@ -56,7 +56,7 @@ export function Overview() {
           <Shown of={status} rows={8} what="State">
             {(now) => (
               <div class="stack">
-                <Advice status={now} onCheck={setChecked} />
+                <Advice status={now} onCheck={setChecked} reload={status.reload} />
                 <Figures status={now} />
                 <Providers status={now} onCheck={setChecked} />
                 <Work status={now} onPurge={() => setPurging(true)} reload={status.reload} />
@@ -85,7 +85,7 @@ export function Overview() {
 /** How long a provider that recovered keeps its green line. */
 const RECOVERED_MS = 60_000;
 
-function Advice({ status, onCheck }: { status: StatusReply; onCheck: (code: string) => void }) {
+function Advice({ status, onCheck, reload }: { status: StatusReply; onCheck: (code: string) => void; reload: () => Promise<void> }) {
   const recovered = useRecovered(status.providers);
   return (
     <>
@@ -94,7 +94,7 @@ function Advice({ status, onCheck }: { status: StatusReply; onCheck: (code: stri
         return provider && isDown(provider) && provider.is_configured ? (
           <DownCard key={advice.about} provider={provider} reads={advice.problem.startsWith('gets no writes')} onCheck={onCheck} />
         ) : (
-          <OtherCard key={`${advice.about} ${index}`} advice={advice} />
+          <OtherCard key={`${advice.about} ${index}`} advice={advice} reload={reload} />
         );
       })}
       {recovered.map((code) => (
@@ -180,9 +180,21 @@ const ABOUT: Record<string, string> = {
 
 const GRAVE = new Set(['database', 'storage', 'records', 'blobs']);
 
-function OtherCard({ advice }: { advice: StatusAdvice }) {
+function OtherCard({ advice, reload }: { advice: StatusAdvice; reload: () => Promise<void> }) {
   return (
-    <AdviceCard kind={GRAVE.has(advice.about) || /refused/.test(advice.problem) ? 'bad' : 'warn'} title={`${ABOUT[advice.about] ?? advice.about}: ${advice.problem}`}>
+    <AdviceCard
+      kind={GRAVE.has(advice.about) || /refused/.test(advice.problem) ? 'bad' : 'warn'}
+      title={`${ABOUT[advice.about] ?? advice.about}: ${advice.problem}`}
+      action={
+        advice.about === 'sync' ? (
+          <Button icon="rotate-cw" onClick={() => retrySync(reload)}>
+            Retry
+          </Button>
+        ) : (
+          advice.about === 'checks' && <LinkButton href={href('store/checks')}>Open checks</LinkButton>
+        )
+      }
+    >
       <WithCode text={`${advice.next.charAt(0).toUpperCase()}${advice.next.slice(1)}.`} />
     </AdviceCard>
   );
