@@ -7,7 +7,7 @@ import { useRate } from '../../data/rate';
 import { forgetRun, runOf, startRun } from '../../data/runs';
 import { useStatus } from '../../data/status';
 import { StackedBar } from '../../parts/bar';
-import { Button } from '../../parts/button';
+import { Button, LinkButton } from '../../parts/button';
 import { ask } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
 import { Shown } from '../../parts/loaded';
@@ -40,6 +40,7 @@ export function Work() {
                 <Migrations status={data} reload={status.reload} />
                 <Purge status={data} open={setPurging} />
                 <Uploads status={data} />
+                <Deliveries />
                 <Variants />
               </div>
             )}
@@ -323,6 +324,33 @@ async function cancel(upload_id: string, name: string | null, reload: () => Prom
   if (!done) return;
   say('The upload was cancelled');
   await reload();
+}
+
+function Deliveries() {
+  const hooks = useLoad('webhooks', async (signal) => (await call('GET', '/webhooks', { signal })).data, 10_000);
+  return (
+    <Panel title="Webhooks">
+      <Shown of={hooks} rows={1} what="Webhooks">
+        {(list) => {
+          const of = (state: string) => list.filter((hook) => hook.state === state).length;
+          return list.length === 0 ? (
+            <p class="quiet-text">None. Events are sent to nobody.</p>
+          ) : (
+            <div class="spread wrap">
+              <span class="states">
+                <State kind="ok">{count(of('ok'))} accept</State>
+                <State kind={of('failing') > 0 ? 'bad' : 'ok'}>{count(of('failing'))} failing</State>
+                <State kind="off">{count(of('disabled'))} disabled</State>
+              </span>
+              <LinkButton size="small" href={href('store/webhooks')}>
+                Open webhooks
+              </LinkButton>
+            </div>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
 }
 
 function Variants() {
