@@ -490,6 +490,7 @@ async function administer({ browser, gate, server, key }) {
   expect(/status of (4|5)\d\d/);
   const page = await open(browser, gate, 'store/keys', { key });
   await administration.keys({ page, root, api, ask });
+  await administration.keysByKeyboard({ page, root, ask });
   await administration.webhooks({ page, root, api });
   await administration.bindings({ page, root, api, provider: 'archive', organization: '7' });
   await administration.sickProvider({ page, root, api, provider: 's3-eu' });

@@ -250,6 +250,10 @@ export class Listing {
 
   /** Puts records back where they were, as far as their page is here. */
   insert(records: readonly FileRecord[]): void {
+    if (records.length > 1000) {
+      void this.reload();
+      return;
+    }
     for (const record of records) {
       if (this.indexOf(record.file_id) >= 0) continue;
       const time = timeOf(record, this.filter);

@@ -6,6 +6,7 @@ import type { FileRecord } from '../../api/call';
 import { Layout, type Line, type Shape } from '../../data/layout';
 import type { Listing } from '../../data/listing';
 import { add, anchor, clearSelection, selection, toggle } from '../../data/selection';
+import { Icon } from '../../parts/icon';
 import { count } from '../../text/sizes';
 
 /** Browsers end at 17 to 33 million pixels. Beyond this height the origin moves. */
@@ -60,6 +61,7 @@ export function Browser(props: BrowserProps) {
   const active = useSignal<string | null>(memory.get(key)?.active ?? null);
   const wantsFocus = useRef(false);
   const awaited = useRef(-1);
+  const anchorAt = useRef(-1);
   // While the view flies over many screens, only quiet blocks are drawn.
   const flying = useSignal(false);
   const landing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -115,9 +117,13 @@ export function Browser(props: BrowserProps) {
       element.scrollTop = 0;
     }
     top.value = element.scrollTop + origin.current;
+    atTop.value = top.peek() < 40;
   }, [key]);
 
-  useEffect(() => () => clearTimeout(landing.current), []);
+  useEffect(() => () => {
+    clearTimeout(landing.current);
+    atTop.value = true;
+  }, []);
   useEffect(() => effect(() => {
     if (goUp.value === 0) return;
     origin.current = 0;
@@ -195,7 +201,9 @@ export function Browser(props: BrowserProps) {
   }
 
   async function range(to: number): Promise<void> {
-    const from = anchor.peek() === null ? -1 : listing.indexOf(anchor.peek()!);
+    // The page of the first one may have been let go: then its place of that time counts.
+    const known = anchor.peek() === null ? -1 : listing.indexOf(anchor.peek()!);
+    const from = known < 0 && anchor.peek() !== null ? anchorAt.current : known;
     const keep = anchor.peek();
     const records = await listing.range(Math.min(from < 0 ? to : from, to), Math.max(from, to));
     add(records);
@@ -205,7 +213,10 @@ export function Browser(props: BrowserProps) {
   function pick(record: FileRecord, event: MouseEvent | KeyboardEvent): void {
     active.value = record.file_id;
     if (event.shiftKey) void range(listing.indexOf(record.file_id));
-    else toggle(record);
+    else {
+      toggle(record);
+      anchorAt.current = listing.indexOf(record.file_id);
+    }
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -272,7 +283,10 @@ export function Browser(props: BrowserProps) {
     if (next === null) return;
     event.preventDefault();
     if (event.shiftKey && (event.key.startsWith('Arrow') || event.key.startsWith('Page') || event.key === 'Home' || event.key === 'End')) {
-      if (anchor.peek() === null) anchor.value = listing.at(now)?.file_id ?? null;
+      if (anchor.peek() === null) {
+        anchor.value = listing.at(now)?.file_id ?? null;
+        anchorAt.current = now;
+      }
       void range(next);
     }
     activate(next);
@@ -348,7 +362,7 @@ export function Browser(props: BrowserProps) {
             const rowIndex = line.row + 1 + (props.head ? 1 : 0);
             if (kind === 'list') {
               const record = listing.at(line.first);
-              if (!record || isFlying) return <div key={`b${line.first}`} class="line row blank" role="row" aria-rowindex={rowIndex} style={style}><div role="gridcell">{props.blank}</div></div>;
+              if (!record || (isFlying && record.file_id !== active.value)) return <div key={`b${line.first}`} class="line row blank" role="row" aria-rowindex={rowIndex} style={style}><div role="gridcell">{props.blank}</div></div>;
               const isStop = record.file_id === stop;
               return (
                 <div key={record.file_id} class={`line row ${selection.value.has(record.file_id) ? 'selected' : ''}`} role="row" aria-rowindex={rowIndex}
@@ -362,7 +376,7 @@ export function Browser(props: BrowserProps) {
               <div key={`r${line.first}`} class="line row" role="row" aria-rowindex={rowIndex} style={{ ...style, gridTemplateColumns: `repeat(${shape.columns}, minmax(0, 1fr))` }}>
                 {Array.from({ length: line.count }, (_, column) => {
                   const record = listing.at(line.first + column);
-                  if (!record || isFlying) return <div key={column} role="gridcell" class="cell blank" aria-colindex={column + 1}>{props.blank}</div>;
+                  if (!record || (isFlying && record.file_id !== active.value)) return <div key={column} role="gridcell" class="cell blank" aria-colindex={column + 1}>{props.blank}</div>;
                   const isStop = record.file_id === stop;
                   const selected = selection.value.has(record.file_id);
                   return (
@@ -389,6 +403,17 @@ export function Browser(props: BrowserProps) {
   );
 }
 
+/** Leads up to the new records that wait above. */
+export function NewPill({ listing }: { listing: Listing }) {
+  const above = listing.above.value.size;
+  if (above === 0 || atTop.value) return null;
+  const up = () => {
+    void listing.head();
+    goUp.value += 1;
+  };
+  return <button type="button" class="new-pill" onClick={up}><Icon name="arrow-up" size={14} />{count(above)} new</button>;
+}
+
 function indexAt(lines: Line[], end: 'first' | 'last'): number {
   const rows = lines.filter((line) => line.kind === 'row');
   const line = end === 'first' ? rows[0] : rows[rows.length - 1];
@@ -402,5 +427,6 @@ function withActive(lines: Line[], layout: Layout, index: number, shape: Shape):
   const { line, y } = layout.place(index);
   if (lines.some((one) => one.row === line)) return lines;
   const [first, last] = layout.row(index);
-  return [...lines, { kind: 'row', y, height: shape.rowHeight, first, count: last - first + 1, row: line }];
+  const row: Line = { kind: 'row', y, height: shape.rowHeight, first, count: last - first + 1, row: line };
+  return y < (lines[0]?.y ?? 0) ? [row, ...lines] : [...lines, row];
 }

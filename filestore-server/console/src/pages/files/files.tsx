@@ -29,7 +29,7 @@ import { chooseFiles } from '../uploads/choose';
 import { PhoneProgress } from '../uploads/dock';
 import { SelectionBar } from './bar';
 import { download, moveToTrash } from './actions';
-import { atTop, Browser, goUp } from './browser';
+import { atTop, Browser, NewPill } from './browser';
 import { GridCell, LIST_COLUMNS, ListRow, pathOf, PhoneRow } from './cells';
 import { Chips, clearFilters, DateDialog, FilterDialog, filterOf, hasFilters, hasMore, setFilters } from './filters';
 import { FindField } from './find';
@@ -251,7 +251,6 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
 }) {
   const error = listing.error.value;
   const looked = listing.lookedAt.value;
-  const above = listing.above.value.size;
   const byName = listing.filter.name_prefix !== undefined;
   const shape = useMemo(() => {
     const base = view === 'grid' ? (phone ? PHONE_GRID : GRID) : phone ? PHONE_LIST : LIST;
@@ -272,12 +271,7 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
   );
   return (
     <div class={`browser-place ${dim ? 'asked-again' : ''}`}>
-      {above > 0 && !atTop.value && (
-        <button type="button" class="new-pill" onClick={() => {
-          void listing.head();
-          goUp.value += 1;
-        }}><Icon name="arrow-up" size={14} />{count(above)} new</button>
-      )}
+      <NewPill listing={listing} />
       <Browser listing={listing} shape={shape} label="Files" kind={view} columns={view === 'grid' ? shape(1200).columns : LIST_COLUMNS.length}
         head={view === 'list' && !phone ? <ListHead /> : undefined}
         heading={(day) => <Heading day={day} />}
