@@ -3,6 +3,7 @@
 // dist/index.html names its assets by `{{base}}assets/…`. The server replaces `{{base}}` by the way from the requested
 // page up to `console/`: `./`, `../`, and so on.
 import { build } from 'esbuild';
+import { minify } from 'terser';
 import { readFileSync, readdirSync, rmSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
@@ -10,20 +11,20 @@ import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const dist = path.join(here, 'dist');
 const client = path.join(here, '../../filestore-client/typescript/src/index.ts');
 
 // The limits of the design, in bytes after gzip.
 const LIMIT_ALL = 120 * 1024;
 const LIMIT_FONTS = 40 * 1024;
 
-export async function bundle({ write = true } = {}) {
+/** Builds into a directory (default: dist/), and returns the sizes. */
+export async function bundle(dist = path.join(here, 'dist')) {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(path.join(dist, 'assets'), { recursive: true });
   const result = await build({
     absWorkingDir: here,
     entryPoints: { main: 'src/main.tsx' },
-    outdir: 'dist/assets',
+    outdir: path.join(dist, 'assets'),
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
     assetNames: '[name]-[hash]',
@@ -35,15 +36,19 @@ export async function bundle({ write = true } = {}) {
     charset: 'utf8',
     legalComments: 'none',
     loader: { '.woff2': 'file' },
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
+    // `h(…)` is a little shorter than the calls of the automatic runtime.
+    jsx: 'transform',
+    jsxFactory: 'h',
+    jsxFragment: 'Fragment',
+    inject: ['src/jsx.ts'],
+    tsconfigRaw: { compilerOptions: { target: 'ES2022', verbatimModuleSyntax: true } },
     alias: { 'filestore-client': client },
     // The package's sources lie outside of this folder, so the look-up of their imports would not find ours.
     nodePaths: [path.join(here, 'node_modules')],
     metafile: true,
-    write,
     logLevel: 'warning',
   });
+  await squeeze(dist);
   const outputs = Object.entries(result.metafile.outputs);
   const entry = outputs.find(([, output]) => output.entryPoint === 'src/main.tsx');
   const script = path.basename(entry[0]);
@@ -52,15 +57,27 @@ export async function bundle({ write = true } = {}) {
   const page = readFileSync(path.join(here, 'src/index.html'), 'utf8')
     .replace('SCRIPT', `{{base}}assets/${script}`)
     .replace('STYLE', `{{base}}assets/${style}`)
-    .replace('ICON', `{{base}}assets/${icon()}`)
+    .replace('ICON', `{{base}}assets/${icon(dist)}`)
     .replace('FONT', `{{base}}assets/${fonts.find((name) => name.startsWith('inter'))}`);
   writeFileSync(path.join(dist, 'index.html'), page);
   writeFileSync(path.join(dist, 'licences.txt'), licences());
-  return measure();
+  return measure(dist);
+}
+
+// Minifies the scripts once more: terser removes 2 % that esbuild leaves. The names keep esbuild's hash of the source.
+async function squeeze(dist) {
+  const assets = path.join(dist, 'assets');
+  for (const name of readdirSync(assets).filter((one) => one.endsWith('.js'))) {
+    const file = path.join(assets, name);
+    const compress = { passes: 3, pure_getters: true, unsafe_arrows: true, keep_fargs: false };
+    const options = { module: true, ecma: 2022, compress };
+    const { code } = await minify(readFileSync(file, 'utf8'), options);
+    writeFileSync(file, code);
+  }
 }
 
 // The icon of the tab. Only the page names it, so esbuild does not see it.
-function icon() {
+function icon(dist) {
   const bytes = readFileSync(path.join(here, 'src/icon.svg'));
   const name = `icon-${createHash('sha256').update(bytes).digest('hex').slice(0, 8).toUpperCase()}.svg`;
   writeFileSync(path.join(dist, 'assets', name), bytes);
@@ -68,7 +85,7 @@ function icon() {
 }
 
 // Writes the compressed forms, and returns the sizes of each kind after gzip.
-function measure() {
+function measure(dist) {
   const sizes = { code: 0, fonts: 0, files: {} };
   const assets = path.join(dist, 'assets');
   for (const name of readdirSync(assets).sort()) {

@@ -56,6 +56,7 @@ createServer((incoming, outgoing) => {
     return outgoing.end();
   }
   const below = pathname.slice('/console/'.length);
+  if (below === 'licences.txt') return readFile(path.join(dist, below)).then((bytes) => outgoing.end(bytes));
   const work = below.startsWith('assets/') ? asset(outgoing, below) : page(outgoing, below);
   return work.catch((error) => {
     outgoing.writeHead(below.startsWith('assets/') ? 404 : 500, { 'Content-Type': 'text/plain' });

@@ -156,7 +156,7 @@ function body(operation, indent) {
   let text;
   if (kinds.some((kind) => kind.startsWith('multipart/'))) text = 'FormData';
   else if (kinds.every((kind) => kind.endsWith('json'))) text = typeOf(content[kinds[0]].schema, indent);
-  else text = 'Blob | BufferSource';
+  else text = 'Blob | ArrayBuffer | ArrayBufferView';
   return `${indent}body${operation.requestBody.required ? '' : '?'}: ${text};\n`;
 }
 

@@ -1,7 +1,7 @@
 // Bytes and digests, with web standards alone.
 
 /** The bytes of a file. A `File` also has a name and the time of its last change. */
-export type Source = Blob | BufferSource;
+export type Source = Blob | ArrayBuffer | ArrayBufferView;
 
 export function blobOf(source: Source): Blob {
   return source instanceof Blob ? source : new Blob([source as BlobPart]);
@@ -23,7 +23,7 @@ export function randomName(): string {
 }
 
 /** Returns the SHA-256, or nothing on a page that was loaded without HTTPS, where browsers do not compute digests. */
-export async function sha256(bytes: BufferSource): Promise<Uint8Array | undefined> {
+export async function sha256(bytes: ArrayBuffer): Promise<Uint8Array | undefined> {
   const subtle = (crypto as Partial<Crypto>).subtle;
   return subtle && new Uint8Array(await subtle.digest('SHA-256', bytes));
 }

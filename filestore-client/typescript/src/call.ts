@@ -218,10 +218,11 @@ export class Connection {
   }
 }
 
-/** Turns a failure of `fetch` into a problem. An abort stays what it is. */
+/** Turns a failure of a request into a problem. An abort stays what it is. */
 export function failed(error: unknown, signal?: AbortSignal | null): unknown {
-  if (error instanceof Problem) return error;
   if (signal?.aborted) return signal.reason;
+  // A `fetch` of the application can abort by itself.
+  if (error instanceof Problem || (error instanceof DOMException && error.name === 'AbortError')) return error;
   return new Problem({ code: 'unreachable', detail: 'the server cannot be reached', cause: error });
 }
 

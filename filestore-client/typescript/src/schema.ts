@@ -2855,7 +2855,7 @@ export interface Operations {
       /** tus: keys with values in base64. */
       'Upload-Metadata'?: string | undefined;
     };
-    body?: Blob | BufferSource;
+    body?: Blob | ArrayBuffer | ArrayBufferView;
     reply: FileRecord;
   };
   /** Show a resumable upload */
@@ -2882,7 +2882,7 @@ export interface Operations {
       /** The method. */
       'X-HTTP-Method-Override'?: 'PATCH' | 'DELETE' | 'HEAD' | undefined;
     };
-    body?: Blob | BufferSource;
+    body?: Blob | ArrayBuffer | ArrayBufferView;
     reply: undefined;
   };
   /** Append bytes to a resumable upload */
@@ -2907,7 +2907,7 @@ export interface Operations {
       /** tus: `sha1` or `sha256`, and the digest of the body in base64. */
       'Upload-Checksum'?: string | undefined;
     };
-    body?: Blob | BufferSource;
+    body?: Blob | ArrayBuffer | ArrayBufferView;
     reply: FileRecord | undefined;
   };
   /** Cancel a resumable upload */

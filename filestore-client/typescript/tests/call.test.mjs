@@ -135,6 +135,14 @@ test('an aborted call fails with the reason of its signal, also in a pause', asy
   await assert.rejects(server.call('GET', '/me', { signal: stop.signal }), reason);
 });
 
+test('an abort by the application\'s own fetch is no failure of the server', async () => {
+  const heard = [];
+  const aborted = new DOMException('the session has ended', 'AbortError');
+  const { server, calls } = scripted([aborted, {}], { onReachable: (isReachable) => heard.push(isReachable) });
+  await assert.rejects(server.call('GET', '/me'), aborted);
+  assert.deepEqual([calls.length, heard], [1, []]);
+});
+
 test('the clock is that of the server', async () => {
   const hour = 3_600_000;
   const date = () => ({ headers: { Date: new Date(Date.now() + hour).toUTCString() } });

@@ -212,9 +212,12 @@ test('an abort ends the request of a page', async () => {
     const stop = new AbortController();
     const onProgress = ({ sent }) => sent > 0 && stop.abort(new Error('enough'));
     const file = document.querySelector('input').files[0];
-    return upload(new Connection({ url, key }), file, { ...place, signal: stop.signal, onProgress }).catch(String);
+    const reached = [];
+    const server = new Connection({ url, key, onReachable: (isReachable) => reached.push(isReachable) });
+    const reason = await upload(server, file, { ...place, signal: stop.signal, onProgress }).catch(String);
+    return { reason, isLost: reached.includes(false) };
   }, given());
-  assert.equal(outcome, 'Error: enough');
+  assert.deepEqual(outcome, { reason: 'Error: enough', isLost: false });
   await until(async () => {
     const { data } = await direct.call('GET', '/uploads', { query: { organization_id: '42' } });
     return data.items.some(({ original_name, state }) => original_name === 'abort.bin' && state === 'open');

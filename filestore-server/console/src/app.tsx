@@ -1,7 +1,7 @@
 // Which page is shown: by the session first, then by the address.
+import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { FilePage } from './pages/file/file';
+import { useEffect } from 'preact/hooks';
 import { FilesPage } from './pages/files/files';
 import { SignIn } from './pages/sign-in/sign-in';
 import { StartPage } from './pages/start/start';
@@ -19,7 +19,6 @@ const HERE: Record<string, ComponentType> = {
   'sign-in': StartPage,
   'signed-out': StartPage,
   files: FilesPage,
-  file: FilePage,
   trash: TrashPage,
   uploads: UploadsPage,
   more: MorePage,
@@ -42,18 +41,31 @@ const THERE: Record<string, string> = {
   about: 'About',
 };
 
-/** Pages of administration come with a second script, when one of them is opened. */
-function Administration({ name }: { name: string }) {
-  const [pages, setPages] = useState<Record<string, ComponentType> | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  useEffect(() => {
-    import('./pages/administration').then((module) => setPages(module as unknown as Record<string, ComponentType>), setError);
-  }, []);
-  if (error !== null) {
+type Pages = Record<string, ComponentType>;
+
+/** The further scripts, once they are here. */
+const scripts = signal<{ file?: Pages; administration?: Pages; error?: unknown }>({});
+
+function fetchScript(name: 'file' | 'administration'): void {
+  const kept = scripts.peek();
+  if (kept[name] || kept.error !== undefined) return;
+  const coming: Promise<unknown> = name === 'file' ? import('./pages/file/file') : import('./pages/administration');
+  coming.then(
+    (module) => (scripts.value = { ...scripts.peek(), [name]: module as Pages }),
+    (error: unknown) => (scripts.value = { ...scripts.peek(), error }),
+  );
+}
+
+/** A page that comes with a further script. */
+function Later({ name }: { name: string }) {
+  const script = name === 'file' ? 'file' : 'administration';
+  const { [script]: pages, error } = scripts.value;
+  useEffect(() => fetchScript(script), [script]);
+  if (!pages && error !== undefined) {
     return <Page title="Not loaded"><ErrorBox error={error} onRetry={() => location.reload()} /></Page>;
   }
-  const Shown = pages?.[THERE[name] ?? ''];
-  return pages === null || !Shown ? <Page title={pages === null ? 'Loading' : 'No such page'} /> : <Shown />;
+  const Shown = pages?.[name === 'file' ? 'FilePage' : (THERE[name] ?? '')];
+  return Shown ? <Shown /> : <Page title={pages ? 'No such page' : 'Loading'} />;
 }
 
 function Unknown() {
@@ -69,7 +81,11 @@ export function App() {
   const { name } = route.value;
   const signedIn = state.kind === 'in';
   useEffect(() => {
-    if (signedIn) void refreshOrganizations();
+    if (!signedIn) return;
+    void refreshOrganizations();
+    // The page of one file is the likely next step, so its script comes while nothing else does.
+    const timer = setTimeout(() => fetchScript('file'), 1500);
+    return () => clearTimeout(timer);
   }, [signedIn]);
   switch (state.kind) {
     case 'starting':
@@ -85,7 +101,7 @@ export function App() {
     case 'in': {
       const Shown = HERE[name];
       if (Shown) return <Shell><Shown /></Shell>;
-      return <Shell>{name === 'unknown' ? <Unknown /> : <Administration name={name} />}</Shell>;
+      return <Shell>{name === 'unknown' ? <Unknown /> : <Later name={name} />}</Shell>;
     }
   }
 }

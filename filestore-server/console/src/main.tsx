@@ -9,8 +9,12 @@ import { render } from 'preact';
 import { App } from './app';
 import { listen } from './router';
 import { start } from './session';
+import './data/offline';
 import { applyTheme } from './shell/theme';
 
+// The page names its icon relative to its first address. Later addresses have other depths.
+const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
+if (icon) icon.href = String(icon.href);
 applyTheme();
 listen();
 void start();

@@ -24,6 +24,7 @@ const TABLE: [pattern: string, name: string][] = [
   ['org/:org/trash', 'trash'],
   ['org/:org/storage', 'storage'],
   ['org/:org/activity', 'activity'],
+  ['org/:org/uploads', 'uploads'],
   ['store', 'overview'],
   ['store/overview', 'overview'],
   ['store/organizations', 'organizations'],
@@ -33,6 +34,7 @@ const TABLE: [pattern: string, name: string][] = [
   ['store/checks', 'checks'],
   ['store/backups', 'backups'],
   ['store/keys', 'keys'],
+  ['store/activity', 'activity'],
   ['store/webhooks', 'webhooks'],
   ['store/webhooks/:webhook', 'webhook'],
 ];

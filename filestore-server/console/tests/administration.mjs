@@ -209,3 +209,103 @@ export async function backupAndCheck({ page, root, destination }) {
   await dialog.getByRole('button', { name: 'Check', exact: true }).click();
   await seen(page.getByText(/^The check /).first());
 }
+
+const HOSTILE = '\u202e<img src=x onerror=alert(1)>\u200b"><script>alert(2)</script>';
+
+/** Names of keys, webhooks and organizations are text: nothing in them runs, and hidden characters are seen. */
+export async function hostileNames({ page, root, api }) {
+  const key = await api('POST', '/admin/keys', { name: HOSTILE, organizations: ['42'], scopes: ['read'] });
+  const hook = await api('POST', '/webhooks', { url: 'http://127.0.0.1:1080/hook', name: HOSTILE, types: ['file.*'] });
+  const body = { organizationId: 77, organizationName: HOSTILE, storageProvider: 'LOCAL', syncEnabled: true };
+  await api('POST', '/organization-storage-bindings/create', body);
+  let alerts = 0;
+  page.on('dialog', (dialog) => {
+    alerts += 1;
+    void dialog.dismiss();
+  });
+  for (const [path, heading] of [
+    ['store/keys', 'Keys'],
+    ['store/webhooks', 'Webhooks'],
+    [`store/webhooks/${hook.id}`, /img src/],
+    ['store/organizations', 'Organizations'],
+    ['org/77/storage', 'Storage'],
+  ]) {
+    await open(page, root, path, heading);
+    await seen(page.locator('main').getByText('<script>').first());
+    assert.equal(await page.locator('main img[src="x"], main script').count(), 0, path);
+  }
+  await open(page, root, 'store/keys', 'Keys');
+  assert.ok((await page.getByRole('img', { name: 'right-to-left override' }).count()) > 0, 'hidden characters are named');
+  assert.equal(alerts, 0);
+  await api('POST', `/admin/keys/${key.id}/revoke`, {});
+  await api('DELETE', `/webhooks/${hook.id}`);
+}
+
+/** On an open server, the bar makes the first key: it is confirmed, shown once, and this page goes on with it. */
+export async function firstKey({ page, root, ask }) {
+  await page.goto(root);
+  await page.getByRole('button', { name: 'Make the first key' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Make the first key' });
+  await dialog.getByRole('button', { name: 'Make key' }).click();
+  await seen(dialog.getByText('Confirm that every program needs a key from now on.'));
+  assert.equal((await ask(null, '/me')).status, 200, 'nothing is made before it is confirmed');
+  await dialog.getByLabel('From now on every program needs a key').check();
+  await dialog.getByRole('button', { name: 'Make key' }).click();
+  await seen(page.getByRole('heading', { level: 1, name: 'Keys' }));
+  const key = await page.locator('[data-secret]').textContent();
+  assert.equal((await ask(null, '/me')).status, 401, 'the server is closed');
+  assert.equal((await ask(key, '/me')).status, 200);
+  await seen(page.getByRole('row', { name: /admin this session/ }));
+}
+
+/** A key is made and revoked by the keyboard alone. The focus is never lost. */
+export async function keysByKeyboard({ page, root, ask }) {
+  const { keyboard } = page;
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '');
+  /** Tabs until the focus is on a control, at most 60 times. */
+  const tabTo = async (name) => {
+    for (let steps = 0; steps < 60; steps += 1) {
+      if (name.test(await focused())) return;
+      await keyboard.press('Tab');
+    }
+    assert.fail(`not reached by Tab: ${name}`);
+  };
+  await open(page, root, 'store/keys', 'Keys');
+  await seen(page.getByRole('table'));
+  await tabTo(/^New key$/);
+  await keyboard.press('Enter');
+  await seen(page.getByRole('dialog', { name: 'New key' }));
+  await keyboard.type('by-keyboard'); // the focus is in the first field
+  await keyboard.press('Tab');
+  await keyboard.press('ArrowDown'); // all organizations
+  await keyboard.press('Enter');
+  const secret = page.locator('[data-secret]');
+  await seen(secret);
+  assert.equal((await ask(await secret.textContent(), '/me')).status, 200);
+  assert.match(await focused(), /Copy/, 'the focus goes to the secret');
+  await keyboard.press('Shift+Tab');
+  await keyboard.press('Enter');
+  assert.equal(await secret.getAttribute('aria-hidden'), 'false', 'a screen reader gets it after Show');
+
+  await tabTo(/^Revoke by-keyboard$/);
+  await keyboard.press('Enter');
+  await seen(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
+  await keyboard.press('Enter'); // on Cancel
+  await gone(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
+  assert.match(await focused(), /^Revoke by-keyboard$/, 'the focus returns');
+  await keyboard.press('Enter');
+  await keyboard.press('Tab');
+  await keyboard.press('Enter');
+  await gone(page.getByRole('row', { name: /by-keyboard/ }));
+}
+
+/** A key is revoked by touch, where nothing hovers: by the menu of its row. */
+export async function keysByTouch({ page, root, api, ask }) {
+  const { key } = await api('POST', '/admin/keys', { name: 'by-touch', organizations: ['42'], scopes: ['read'] });
+  await open(page, root, 'store/keys', 'Keys');
+  await page.getByRole('button', { name: 'Actions for by-touch' }).tap();
+  await page.getByRole('menuitem', { name: 'Revoke' }).tap();
+  await page.getByRole('dialog', { name: 'Revoke by-touch?' }).getByRole('button', { name: 'Revoke' }).tap();
+  await gone(page.getByRole('button', { name: 'Actions for by-touch' }));
+  assert.equal((await ask(key, '/me')).status, 401);
+}

@@ -149,27 +149,27 @@ export function nameOf(id: string): string | null | undefined {
   return names.value.get(id);
 }
 
-/** Asks for the names of files that are drawn. */
+/** Asks for the names of files that are drawn, at most 100 in one request. */
 export function askNames(ids: readonly string[]): void {
-  for (const id of ids) {
-    if (asked.has(id)) continue;
-    if (asked.size > 2000) forget();
-    asked.add(id);
-    void askName(id);
-  }
+  if (asked.size > 2000) forget();
+  const fresh = ids.filter((id) => !asked.has(id));
+  for (const id of fresh) asked.add(id);
+  for (let at = 0; at < fresh.length; at += 100) void readNames(fresh.slice(at, at + 100));
 }
 
-async function askName(id: string): Promise<void> {
-  let name: string | null = null;
+async function readNames(ids: readonly string[]): Promise<void> {
+  const found = new Map<string, string | null>(ids.map((id) => [id, null]));
   try {
-    name = (await call('GET', '/files/{file_id}/info', { path: { file_id: id } })).data.original_name;
+    // Records of unknown files, and of those that the key may not read, are absent.
+    const { data } = await call('GET', '/files', { query: { ids: ids.join(',') } as never });
+    for (const record of data.items) if (found.has(record.file_id)) found.set(record.file_id, record.original_name);
   } catch (error) {
     if (isAbort(error)) {
-      asked.delete(id);
+      for (const id of ids) asked.delete(id);
       return;
     }
   }
-  names.value = new Map(names.peek()).set(id, name);
+  names.value = new Map([...names.peek(), ...found]);
 }
 
 function forget(): void {

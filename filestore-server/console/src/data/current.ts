@@ -1,6 +1,6 @@
 // The listing that is shown or was shown last, kept up to date by events. The page of one file walks along it.
 import { effect, signal } from '@preact/signals';
-import { call, type FileRecord, type LogEvent } from '../api/call';
+import { call, canRetry, type FileRecord, type LogEvent } from '../api/call';
 import { onEnd } from '../session';
 import { drop } from './selection';
 import { onEvent, onGap } from './events';
@@ -48,8 +48,9 @@ async function readStale(): Promise<void> {
       if (!belongs) listing.remove(new Set([file_id]));
       else if (listing.indexOf(file_id) >= 0) listing.update(data);
       else listing.insert([data]);
-    } catch {
-      // It is gone again, or cannot be read now. The next event or the next visit shows it.
+    } catch (error) {
+      // A record that is gone has its own event. What could not be read is read later.
+      if (canRetry(error)) reread(file_id);
     }
   }));
 }
@@ -76,8 +77,8 @@ onEvent((event) => {
     drop([id]);
   } else if (arrives.includes(event.type)) {
     if (listing.indexOf(id) >= 0) return;
-    // The trash comes by creation, so what is deleted now can belong anywhere: it is read, and put in its place.
-    if (filter.deleted) reread(id);
+    // By name, a deleted file can belong anywhere: it is read, and put in its place.
+    if (filter.deleted && filter.name_prefix !== undefined) reread(id);
     else if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
   } else if (event.type === 'file.restored') {
     reread(id);

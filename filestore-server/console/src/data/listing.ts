@@ -9,6 +9,9 @@ import { utc } from '../text/times';
 
 export const PAGE = 200;
 const KEPT = 20;
+/** So many records before the end of what is here, the next page is asked for: at rest, and while the view flies. */
+const AHEAD = 300;
+const FLYING = 2000;
 /** Short and empty pages that are followed without asking. */
 const PATIENCE = 20;
 
@@ -38,6 +41,8 @@ interface Page {
   count: number;
   items: FileRecord[] | null;
   runs: Run[];
+  /** The time of its first record. */
+  since: string | null;
   /** Where the page ends: the time of its last record, and the ids of that millisecond. */
   until: { at: string; ids: string[] } | null;
   /** When the view needed it last, to know which page goes first. */
@@ -64,10 +69,15 @@ function runsOf(items: readonly FileRecord[]): Run[] {
   return runs;
 }
 
-function endOf(items: readonly FileRecord[]): Page['until'] {
-  const last = items[items.length - 1];
-  if (!last) return null;
-  return { at: last.created_at, ids: items.filter((one) => one.created_at === last.created_at).map((one) => one.file_id) };
+/** The time by which a listing is sorted: the trash by deletion, all else by creation. */
+const timeOf = (item: FileRecord, filter: Filter): string => (filter.deleted ? item.deleted_at : null) ?? item.created_at;
+
+/** Where a page begins and ends. */
+function boundsOf(items: readonly FileRecord[], filter: Filter): Pick<Page, 'since' | 'until'> {
+  const [first, last] = [items[0], items[items.length - 1]];
+  if (!first || !last) return { since: null, until: null };
+  const at = timeOf(last, filter);
+  return { since: timeOf(first, filter), until: { at, ids: items.filter((one) => timeOf(one, filter) === at).map((one) => one.file_id) } };
 }
 
 export class Listing {
@@ -88,7 +98,10 @@ export class Listing {
   #next: string | null = null;
   #total = 0;
   #clock = 0;
+  #wanted = 0;
+  #ahead = AHEAD;
   #end = new AbortController();
+  #top: Promise<number> | null = null;
   #merged: Run[] | null = null;
 
   constructor(filter: Filter) {
@@ -150,17 +163,19 @@ export class Listing {
   }
 
   /** Says which records the view needs. Asks for what is missing, and lets go of what is far. */
-  need(from: number, to: number): void {
+  need(from: number, to: number, flying = false): void {
     this.#clock += 1;
+    this.#ahead = flying ? FLYING : AHEAD;
     const first = this.#pageOf(Math.max(0, from));
     const last = this.#pageOf(Math.max(0, to));
     for (let number = first; number <= last; number += 1) {
       const page = this.#pages[number];
       if (!page) continue;
       page.used = this.#clock;
-      if (!page.items) void this.#again(page);
+      if (!page.items && !flying) void this.#again(page);
     }
-    if (to >= this.#total - PAGE) void this.more();
+    this.#wanted = to;
+    if (to >= this.#total - this.#ahead) void this.more();
     this.#forget();
   }
 
@@ -169,22 +184,27 @@ export class Listing {
     if (this.loading.peek() || this.complete.peek() || this.error.peek() !== null || this.lookedAt.peek() !== null) return;
     this.loading.value = true;
     try {
-      for (let empty = 0; ; ) {
+      for (let empty = 0, told = Date.now(); ; ) {
         const { items, next_cursor } = await this.#ask(this.#next);
         if (items.length > 0 || this.#pages.length === 0) {
           this.#pages.push({
-            cursor: this.#next, count: items.length, items, runs: runsOf(items), until: endOf(items),
+            cursor: this.#next, count: items.length, items, runs: runsOf(items), ...boundsOf(items, this.filter),
             used: this.#clock, loading: false,
           });
         }
         empty += items.length < PAGE / 10 ? 1 : 0;
         this.#next = next_cursor;
-        this.#changed();
+        // What is drawn hears of the first page at once, and of many in a row ten times a second.
+        const isTold = this.#pages.length <= 2 || Date.now() - told > 100;
+        if (isTold) told = Date.now();
+        this.#changed(isTold);
+        this.#forget();
         if (next_cursor === null) {
           this.complete.value = true;
           return;
         }
-        if (items.length >= PAGE / 10) return;
+        if (items.length >= PAGE / 10 && this.#wanted < this.#total - this.#ahead) return;
+        if (items.length >= PAGE / 10) empty = 0;
         if (empty >= PATIENCE) {
           this.lookedAt.value = empty * 5000;
           return;
@@ -193,7 +213,10 @@ export class Listing {
     } catch (error) {
       if (!isAbort(error)) this.error.value = error;
     } finally {
-      this.loading.value = false;
+      batch(() => {
+        this.loading.value = false;
+        this.version.value += 1;
+      });
     }
   }
 
@@ -227,18 +250,24 @@ export class Listing {
 
   /** Puts records back where they were, as far as their page is here. */
   insert(records: readonly FileRecord[]): void {
+    if (records.length > 1000) {
+      void this.reload();
+      return;
+    }
     for (const record of records) {
       if (this.indexOf(record.file_id) >= 0) continue;
+      const time = timeOf(record, this.filter);
       const page = this.#pages.find((one, number) => {
         const isLast = number === this.#pages.length - 1;
-        return one.until === null || one.until.at <= record.created_at || (isLast && this.complete.peek());
+        return one.until === null || one.until.at <= time || (isLast && this.complete.peek());
       });
       if (!page?.items) continue;
-      const at = page.items.findIndex((one) => one.created_at < record.created_at);
+      const at = page.items.findIndex((one) => timeOf(one, this.filter) < time);
       page.items = at < 0 ? [...page.items, record] : page.items.toSpliced(at, 0, record);
       page.count = page.items.length;
       page.runs = runsOf(page.items);
-      page.until ??= endOf(page.items);
+      if (page.since === null || page.since < time) page.since = time;
+      page.until ??= boundsOf(page.items, this.filter).until;
     }
     this.#changed();
   }
@@ -254,18 +283,23 @@ export class Listing {
     }
   }
 
-  /** Lets the new files in at the top. Returns how many there were. */
-  async head(): Promise<number> {
+  /** Lets the new files in at the top. Returns how many there were. A second call waits for the first. */
+  head(): Promise<number> {
+    this.#top ??= this.#head().finally(() => (this.#top = null));
+    return this.#top;
+  }
+
+  async #head(): Promise<number> {
     const known = new Set(this.#pages[0]?.items?.map((one) => one.file_id));
     const first = this.#pages[0];
     if (!first || first.count === 0 || !first.items || this.filter.name_prefix !== undefined) {
       await this.reload();
       return 0;
     }
-    const newest = first.items[0]?.created_at ?? '';
+    const newest = first.items[0] ? timeOf(first.items[0], this.filter) : '';
     try {
       const { items } = await this.#ask(null);
-      const border = items.findIndex((one) => known.has(one.file_id) || one.created_at < newest);
+      const border = items.findIndex((one) => known.has(one.file_id) || timeOf(one, this.filter) < newest);
       if (border < 0) {
         // More than a page came in between: begin again at the top.
         await this.reload();
@@ -277,11 +311,16 @@ export class Listing {
       // The same, cut at the border, for its cursor: with it the page can be asked for again.
       const cut = await this.#ask(null, fresh.length);
       if (cut.items.length !== fresh.length || cut.items.some((one, at) => one.file_id !== fresh[at]?.file_id)) {
-        return this.head();
+        return this.#head();
+      }
+      // Meanwhile the listing may have begun again, or a record may have come back by an event.
+      if (this.#pages[0] !== first || fresh.some((one) => this.indexOf(one.file_id) >= 0)) {
+        await this.reload();
+        return 0;
       }
       first.cursor = cut.next_cursor;
       this.#pages.unshift({
-        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), until: endOf(fresh),
+        cursor: null, count: fresh.length, items: fresh, runs: runsOf(fresh), ...boundsOf(fresh, this.filter),
         used: this.#clock, loading: false,
       });
       this.#changed();
@@ -298,7 +337,7 @@ export class Listing {
       const { items, next_cursor } = await this.#ask(null);
       batch(() => {
         this.#pages = [{
-          cursor: null, count: items.length, items, runs: runsOf(items), until: endOf(items), used: this.#clock, loading: false,
+          cursor: null, count: items.length, items, runs: runsOf(items), ...boundsOf(items, this.filter), used: this.#clock, loading: false,
         }];
         this.#next = next_cursor;
         this.complete.value = next_cursor === null;
@@ -334,26 +373,43 @@ export class Listing {
     return records;
   }
 
-  #ask(cursor: string | null, limit = PAGE): Promise<{ items: FileRecord[]; next_cursor: string | null }> {
+  #ask(cursor: string | null, limit = PAGE, before?: string): Promise<{ items: FileRecord[]; next_cursor: string | null }> {
     const { organization, deleted, metadata, ...rest } = this.filter;
     const query: Record<string, string | number | undefined> = {
       organization_id: organization,
       ...rest,
-      ...(deleted ? { purge_status: 'SYSTEM_PURGE' } : {}),
+      ...(deleted ? { purge_status: 'SYSTEM_PURGE', order: rest.name_prefix === undefined ? 'deleted' : undefined } : {}),
       ...Object.fromEntries(metadata.map(([key, value]) => [`metadata.${key}`, value])),
       limit,
       cursor: cursor ?? undefined,
     };
+    const { created_before: own } = this.filter;
+    if (before !== undefined && (own === undefined || Date.parse(before) < Date.parse(own))) query['created_before'] = before;
     return call('GET', '/files', { query: query as never, signal: this.#end.signal }).then(({ data }) => data);
   }
 
+  /** Asks for a page again: from where it began to where it ended, whatever came above it meanwhile. */
   async #fetch(page: Page): Promise<FileRecord[]> {
-    const { items } = await this.#ask(page.cursor, PAGE);
-    const { until } = page;
-    if (!until) return items;
-    const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
-    if (border >= 0) return items.slice(0, border + 1);
-    return this.filter.name_prefix === undefined ? items.filter((one) => one.created_at > until.at) : items.slice(0, page.count);
+    const { since, until } = page;
+    const byName = this.filter.name_prefix !== undefined;
+    const isTop = page.cursor === null && since !== null && !byName;
+    // The first page has no cursor, so newer files would come with it. By creation, the server leaves them out.
+    const before = isTop && !this.filter.deleted ? new Date(Date.parse(since) + 1).toISOString() : undefined;
+    const time = (one: FileRecord) => timeOf(one, this.filter);
+    let items: FileRecord[] = [];
+    let cursor = page.cursor;
+    for (let turn = 0; turn < PATIENCE; turn += 1) {
+      const reply = await this.#ask(cursor, PAGE, before);
+      items = items.concat(isTop ? reply.items.filter((one) => time(one) <= since) : reply.items);
+      if (!until) return items;
+      const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
+      if (border >= 0) return items.slice(0, border + 1);
+      if (byName) return items.slice(0, page.count);
+      const last = items[items.length - 1];
+      cursor = reply.next_cursor;
+      if (cursor === null || (last !== undefined && time(last) < until.at)) break;
+    }
+    return items.filter((one) => time(one) > (until?.at ?? ''));
   }
 
   async #again(page: Page): Promise<void> {
@@ -390,7 +446,7 @@ export class Listing {
     return low;
   }
 
-  #changed(): void {
+  #changed(isTold = true): void {
     let sum = 0;
     this.#starts = this.#pages.map((page) => {
       const start = sum;
@@ -399,6 +455,6 @@ export class Listing {
     });
     this.#total = sum;
     this.#merged = null;
-    this.version.value += 1;
+    if (isTold) this.version.value += 1;
   }
 }

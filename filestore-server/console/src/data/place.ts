@@ -7,8 +7,6 @@ import { me, may, onEnd } from '../session';
 /** The organization that was visited last, so that pages of the store keep it in the switcher. */
 const last = signal<string | null>(null);
 
-/** The organization of the address, or of the last address that had one. */
-export const organization = computed<string | null>(() => route.value.params['org'] ?? last.value);
 /** The sub-system of the filter, if there is one. */
 export const subSystem = computed<string | null>(() => route.value.query.get('sub_system'));
 
@@ -17,6 +15,11 @@ export const organizations = signal<OrganizationReply[] | null>(null);
 /** Whether `organizations` has all of them. */
 export const organizationsComplete = signal(false);
 
+/** The organization of the address, of the last address that had one, or the only one. */
+export const organization = computed<string | null>(() => {
+  const only = organizationsComplete.value && organizations.value?.length === 1 ? organizations.value[0]?.organization_id : null;
+  return route.value.params['org'] ?? last.value ?? only ?? null;
+});
 /** The name that a binding gives to the organization, else its id. */
 export function organizationName(id: string): string {
   const binding = organizations.value?.find((one) => one.organization_id === id)?.binding;

@@ -4,6 +4,7 @@ import { me, onEnd } from '../session';
 
 const REST_MS = 80;
 const MOST = 40;
+const WAIT_MS = 400;
 const KEPT_BYTES = 32 * 1024 * 1024;
 
 interface Sheet {
@@ -81,12 +82,19 @@ async function ask(records: FileRecord[]): Promise<void> {
   const side = thumbSide();
   // 16 megapixels are the most that the server makes: 100 cells of 400.
   const response = await request('GET', '/sheets', {
-    query: { ids: records.map((one) => one.file_id).join(','), size: side, fit: 'cover' } as never,
+    // Cells that are not made within this time stay empty, and are asked for again.
+    query: { ids: records.map((one) => one.file_id).join(','), size: side, fit: 'cover', wait_ms: WAIT_MS } as never,
     headers: { Accept: 'image/webp' },
   });
   const blob = await response.blob();
   const columns = Math.ceil(Math.sqrt(records.length));
-  const cells = new Map(records.map((record, at) => [keyOf(record), at]));
+  const numbers = (name: string) => new Set(response.headers.get(name)?.split(',').map(Number));
+  const [pending, broken] = [numbers('Sheet-Pending'), numbers('Sheet-Failed')];
+  const cells = new Map<string, number>();
+  records.forEach((record, at) => {
+    if (broken.has(at)) failed.set(keyOf(record), Date.now() + 300_000);
+    else if (!pending.has(at)) cells.set(keyOf(record), at);
+  });
   sheets.add({ blob, cells, columns, side, used: (clock += 1) });
   let total = [...sheets].reduce((sum, one) => sum + one.blob.size, 0);
   for (const sheet of [...sheets].sort((a, b) => a.used - b.used)) {

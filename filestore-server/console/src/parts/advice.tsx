@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { classes } from './button';
 import { Icon, type IconName } from './icon';
+import { Name } from './name';
 
 /** What is wrong, what it means, and the one thing to do about it. */
 export function AdviceCard({
@@ -27,7 +28,7 @@ export function AdviceCard({
         {children && <div class="advice-text">{children}</div>}
         {error && (
           <p class="advice-error">
-            <bdi>{error}</bdi>
+            <Name name={error} whole />
           </p>
         )}
       </div>

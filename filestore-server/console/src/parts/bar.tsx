@@ -38,7 +38,6 @@ export function TwoToneBar({
 }
 
 export interface Part {
-  key: string;
   value: number;
   tone: 'accent' | 'accent-mid' | 'ok' | 'bad' | 'warn' | 'ink' | 'rest';
 }
@@ -49,9 +48,9 @@ export function StackedBar({ parts, total }: { parts: readonly Part[]; total: nu
     <div class="stacked" aria-hidden="true">
       {parts
         .filter((part) => part.value > 0)
-        .map((part) => (
+        .map((part, at) => (
           <span
-            key={part.key}
+            key={at}
             class={classes('stacked-part', part.tone)}
             style={{ width: `${total > 0 ? (part.value / total) * 100 : 0}%` }}
           />

@@ -1,6 +1,7 @@
 import type { ComponentChildren, Ref } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useContext, useRef, useState } from 'preact/hooks';
 import { Icon, type IconName } from './icon';
+import { Stale } from './stale';
 
 export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger';
 
@@ -33,12 +34,13 @@ export function Button({
 }) {
   const [busy, press] = useBusy(props.onClick);
   const isBusy = busy || props.busy === true;
+  const stale = useContext(Stale);
   return (
     <button
       ref={buttonRef ?? null}
       type={type}
       class={classes('button', props.kind ?? 'plain', props.size, isBusy && 'busy', props.class)}
-      disabled={props.disabled}
+      disabled={props.disabled || stale}
       aria-busy={isBusy || undefined}
       aria-disabled={isBusy || undefined}
       aria-label={label}

@@ -117,54 +117,98 @@ export function QuestionHost() {
 
 function QuestionDialog({ question }: { question: Asked }) {
   const [word, setWord] = useState('');
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
-  const ready = question.typed === undefined || word.trim() === question.typed;
-
   const end = (done: boolean) => {
     asked.value = null;
     question.settle(done);
   };
-  const act = async () => {
-    if (!ready || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await question.act();
-      end(true);
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
-  };
-
   return (
-    <Dialog
+    <FormDialog
       title={question.title}
-      onClose={() => !busy && end(false)}
-      onSubmit={act}
-      actions={
-        <>
-          <CancelButton onClick={() => end(false)} />
-          <Button type="submit" kind={question.danger ? 'danger' : 'primary'} disabled={!ready} busy={busy}>
-            {question.verb}
-          </Button>
-        </>
-      }
+      verb={question.verb}
+      danger={question.danger ?? false}
+      disabled={question.typed !== undefined && word.trim() !== question.typed}
+      cautious
+      onClose={() => end(false)}
+      act={async () => {
+        await question.act();
+        end(true);
+      }}
     >
       <div class="dialog-text">{question.text}</div>
       {question.typed !== undefined && (
         <TextField label={`Type ${question.typed} to confirm`} value={word} onInput={setWord} autoComplete="off" mono />
       )}
+    </FormDialog>
+  );
+}
+
+/**
+ * A dialog that does one thing. It is busy until `act` settles, and shows a refusal below its fields. `act` closes the
+ * dialog itself, or returns without doing so if a field is wrong.
+ */
+export function FormDialog({
+  title,
+  verb,
+  danger,
+  disabled,
+  cautious,
+  wide,
+  onClose,
+  act,
+  children,
+}: {
+  title: ComponentChildren;
+  verb: string;
+  danger?: boolean;
+  disabled?: boolean;
+  /** The focus starts on *Cancel*. */
+  cautious?: boolean;
+  wide?: boolean;
+  onClose: () => void;
+  act: () => unknown;
+  /** With a function, the fields can show what the server says about them. */
+  children: ComponentChildren | ((error: unknown) => ComponentChildren);
+}) {
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    if (disabled || busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+    } catch (reason) {
+      setError(reason);
+    }
+    setBusy(false);
+    // Still open: a field is wrong, and the next key should reach it.
+    requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus());
+  };
+  return (
+    <Dialog
+      title={title}
+      wide={wide ?? false}
+      onClose={() => !busy && onClose()}
+      onSubmit={submit}
+      actions={
+        <>
+          <CancelButton onClick={() => !busy && onClose()} plain={!cautious} />
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} disabled={disabled ?? false} busy={busy}>
+            {verb}
+          </Button>
+        </>
+      }
+    >
+      {typeof children === 'function' ? children(error) : children}
       {error !== null && <ErrorLine error={error} />}
     </Dialog>
   );
 }
 
-/** The button that leaves. In a question it has the focus first. */
-export function CancelButton({ onClick, children = 'Cancel' }: { onClick: () => void; children?: string }) {
+/** The button that leaves. In a question it has the focus first, elsewhere it is `plain`. */
+export function CancelButton({ onClick, plain, children = 'Cancel' }: { onClick: () => void; plain?: boolean; children?: string }) {
   return (
-    <button type="button" class="button plain" data-autofocus onClick={onClick}>
+    <button type="button" class="button plain" data-autofocus={!plain || undefined} onClick={onClick}>
       <span class="button-word">{children}</span>
     </button>
   );

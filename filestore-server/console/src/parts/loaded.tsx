@@ -5,6 +5,7 @@ import { classes } from './button';
 import { ErrorBox } from './error';
 import { Blocks } from './loading';
 import { Notice } from './notice';
+import { Stale } from './stale';
 import { Time } from './time';
 
 /**
@@ -45,7 +46,9 @@ export function Shown<T>({
           State of <Time at={of.at} />
         </p>
       )}
-      <div class={classes('shown', stale && 'dim')}>{children(of.data)}</div>
+      <Stale.Provider value={stale}>
+        <div class={classes('shown', stale && 'dim')}>{children(of.data)}</div>
+      </Stale.Provider>
     </>
   );
 }

@@ -18,8 +18,15 @@ export function Name({ name, whole, class: extra }: { name: string; whole?: bool
   const [head, tail] = splitForMiddle(name);
   return (
     <bdi class={classes('name', extra)} title={name}>
-      <span class="name-head">{head}</span>
-      {tail && <span class="name-tail">{tail}</span>}
+      {tail ? (
+        <>
+          <span class="name-head" aria-hidden="true">{head}</span>
+          <span class="name-tail" aria-hidden="true">{tail}</span>
+          <span class="name-spoken">{name}</span>
+        </>
+      ) : (
+        <span class="name-head">{head}</span>
+      )}
     </bdi>
   );
 }

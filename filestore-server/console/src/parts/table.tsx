@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact';
 import { classes } from './button';
 
 export interface Column<R> {
-  key: string;
   title: ComponentChildren;
   cell: (row: R) => ComponentChildren;
   align?: 'end';
@@ -16,7 +15,8 @@ export interface Column<R> {
 /** A table. On phones each row becomes a card with the columns that matter. For thousands of rows use the virtual list. */
 export function Table<R>({
   label,
-  columns,
+  columns: given,
+  buttons,
   rows,
   rowKey,
   rowClass,
@@ -25,6 +25,8 @@ export function Table<R>({
 }: {
   label: string;
   columns: readonly Column<R>[];
+  /** What can be done with a row, in a last column. Its heading is only for the ear, on a phone it is at the top right. */
+  buttons?: (row: R) => ComponentChildren;
   rows: readonly R[];
   rowKey: (row: R) => string;
   rowClass?: (row: R) => string | false | undefined;
@@ -33,13 +35,15 @@ export function Table<R>({
   /** Where the whole row leads. The first cell must have the link for the keyboard. */
   onRow?: (row: R) => void;
 }) {
+  const columns: Column<R>[] = [...given];
+  if (buttons) columns.push({ title: 'Actions', quiet: true, align: 'end', phone: 'action', cell: buttons });
   return (
     <div class={classes('table-box', busy && 'dim')}>
       <table class="table" role="table" aria-label={label} aria-busy={busy || undefined}>
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map((column) => (
-              <th key={column.key} role="columnheader" scope="col" class={classes(column.align, column.width, column.phone)}>
+            {columns.map((column, at) => (
+              <th key={at} role="columnheader" scope="col" class={classes(column.align, column.width, column.phone)}>
                 {column.quiet ? <span class="unseen">{column.title}</span> : column.title}
               </th>
             ))}
@@ -53,8 +57,8 @@ export function Table<R>({
               class={classes(onRow && 'leads', rowClass?.(row))}
               onClick={onRow && ((event) => !isControl(event.target) && onRow(row))}
             >
-              {columns.map((column) => (
-                <td key={column.key} role="cell" class={classes(column.align, column.phone ?? 'shown')}>
+              {columns.map((column, at) => (
+                <td key={at} role="cell" class={classes(column.align, column.phone ?? 'shown')}>
                   {column.phone !== 'title' && column.phone !== 'action' && !column.quiet && (
                     <span class="cell-label" aria-hidden="true">
                       {column.title}

@@ -23,7 +23,7 @@ export function OpenBar() {
   if (!isOpen.value || hidden) return null;
   const open = async () => {
     try {
-      const { NewKeyDialog } = await import('../pages/store/new-key');
+      const { NewKeyDialog } = await import('../pages/administration');
       setNewKey(() => NewKeyDialog as unknown as ComponentType<DialogProps>);
     } catch (error) {
       sayError('Not loaded', error);

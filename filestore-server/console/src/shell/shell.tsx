@@ -82,7 +82,7 @@ function Side() {
   const key = who?.key;
   const scopes = key ? `${key.scopes.includes('admin') ? 'admin' : key.scopes.join(', ')}, ${key.organizations.includes('*') ? 'all organizations' : key.organizations.join(', ')}` : '';
   return (
-    <div class="side">
+    <header class="side">
       <Switcher />
       <nav class="side-scroll" aria-label="Pages">
         {org !== null && <Entries entries={organizationEntries(org)} />}
@@ -105,7 +105,7 @@ function Side() {
         <ThemeButton />
         {key && <IconButton name="Sign out" icon="log-out" onClick={() => signOut()} />}
       </div>
-    </div>
+    </header>
   );
 }
 
@@ -199,11 +199,11 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <OfflineBar />
           <OpenBar />
           {children}
+          <MenuHost />
         </main>
         <Tabs />
       </div>
       <Dock />
-      <MenuHost />
       <QuestionHost />
       <KeysDialog />
       <ToastHost />

@@ -28,12 +28,24 @@ function choose(at: HTMLElement): void {
 
 export function Switcher({ under }: { under?: ComponentChildren } = {}) {
   const id = organization.value;
+  if (id === null && organizations.value?.length) {
+    return (
+      <button type="button" class="switcher" aria-haspopup="menu" onClick={(event) => choose(event.currentTarget)}>
+        <span class="switcher-mark none"><Icon name="building-2" /></span>
+        <span class="switcher-text">
+          <span class="switcher-name">Choose an organization</span>
+          <span class="switcher-under">{counted(organizations.value.length, 'organization')}{organizationsComplete.value ? '' : ' and more'}</span>
+        </span>
+        <Icon name="chevrons-up-down" class="chevrons" />
+      </button>
+    );
+  }
   if (id === null) {
     return (
       <a class="switcher" href={href('')}>
         <span class="switcher-mark none"><Icon name="plus" /></span>
         <span class="switcher-text">
-          <span class="switcher-name">{organizations.value?.length ? 'Choose an organization' : 'No organization yet'}</span>
+          <span class="switcher-name">No organization yet</span>
           <span class="switcher-under">filestore {me.value?.store.version}</span>
         </span>
       </a>
@@ -42,12 +54,13 @@ export function Switcher({ under }: { under?: ComponentChildren } = {}) {
   const name = organizationName(id);
   const named = isNamed(id);
   return (
-    <button type="button" class="switcher" aria-haspopup="menu" aria-label={`${name}, choose an organization`} onClick={(event) => choose(event.currentTarget)}>
+    <button type="button" class="switcher" aria-haspopup="menu" onClick={(event) => choose(event.currentTarget)}>
       <span class="switcher-mark" aria-hidden="true">{initials(named ? name : id)}</span>
       <span class="switcher-text">
         <span class="switcher-name"><bdi>{name}</bdi></span>
         {(under ?? named) && <span class="switcher-under">{under ?? `Organization ${id}`}</span>}
       </span>
+      <span class="unseen">Choose an organization</span>
       <Icon name="chevrons-up-down" class="chevrons" />
     </button>
   );

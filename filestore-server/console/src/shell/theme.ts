@@ -15,13 +15,14 @@ function kept(): Theme {
 
 export const theme = signal<Theme>(kept());
 
-export function applyTheme(): void {
-  if (theme.value === 'system') document.documentElement.removeAttribute('data-theme');
-  else document.documentElement.setAttribute('data-theme', theme.value);
-}
+const system = matchMedia('(prefers-color-scheme: dark)');
+system.addEventListener('change', applyTheme);
 
-export const looksDark = (): boolean =>
-  theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+export const looksDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && system.matches);
+
+export function applyTheme(): void {
+  document.documentElement.dataset['theme'] = looksDark() ? 'dark' : 'light';
+}
 
 export function setTheme(next: Theme): void {
   theme.value = next;

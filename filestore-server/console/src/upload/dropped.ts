@@ -1,5 +1,8 @@
 // The files of a drop or a paste, also those inside of folders.
 
+/** The number of files after which the page may do something else. */
+const PORTION = 250;
+
 /** True if something that is dragged has files. */
 export const hasFiles = (transfer: DataTransfer | null): boolean => transfer?.types.includes('Files') ?? false;
 
@@ -26,7 +29,10 @@ export function take(transfer: DataTransfer): Dropped {
 
 /** Yields the files in portions, so that ten thousand of them do not stop the page. Leaves out what cannot be read. */
 export async function* filesOf(dropped: Dropped): AsyncGenerator<File[]> {
-  if (dropped.files.length > 0) yield dropped.files;
+  for (let at = 0; at < dropped.files.length; at += PORTION) {
+    if (at > 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    yield dropped.files.slice(at, at + PORTION);
+  }
   const folders: FileSystemDirectoryEntry[] = [];
   yield* portion(dropped.entries, folders);
   for (let folder = folders.pop(); folder; folder = folders.pop()) {

@@ -3,7 +3,7 @@ import { batch, effect, signal, untracked } from '@preact/signals';
 import { cancelUpload, fingerprintOf, Problem, upload, uploadBatch, type StoredUpload } from 'filestore-client';
 import { server, serverNow } from '../api/call';
 import { refreshUsage, usage } from '../data/place';
-import { keepAwake, may, me } from '../session';
+import { keepAwake, may, me, onEnd } from '../session';
 import { announce } from '../shell/live';
 import { counted } from '../text/sizes';
 import { refusal } from './checks';
@@ -124,12 +124,12 @@ async function run(item: Item): Promise<void> {
     if (!stop.signal.aborted && !(error instanceof Problem && error.status === 401)) {
       item.problem = error;
       set(item, 'failed');
-    } else if (item.state === 'running') {
+    } else if (item.state === 'running' && item.stop === stop) {
       // The session has ended. After signing in, it goes on.
       set(item, 'waiting');
     }
   } finally {
-    item.stop = null;
+    if (item.stop === stop) item.stop = null;
     running -= 1;
     pump();
     told();
@@ -174,7 +174,6 @@ export function pause(item: Item): void {
 export function resume(item: Item): void {
   if (item.state !== 'paused' && item.state !== 'failed') return;
   item.problem = null;
-  head = Math.min(head, items.indexOf(item));
   set(item, 'waiting');
   pump();
 }
@@ -191,17 +190,16 @@ export function retryFailed(): void {
   batch(() => items.filter((item) => item.canRetry).forEach(resume));
 }
 
-/** Takes an item out of the queue. If a part of it is at the server, the server removes that part. */
+/** Takes an item out of the queue, after the server has removed what it has of it. */
 export async function remove(item: Item): Promise<void> {
-  const at = items.indexOf(item);
-  if (at < 0) return;
+  if (!items.includes(item)) return;
   const entry = item.state === 'stored' ? undefined : await entryOf(item);
-  items.splice(at, 1);
+  pause(item);
+  if (entry) await cancelUpload(bytes, entry, store);
+  items.splice(items.indexOf(item), 1);
   byMark.delete(item.mark);
   head = 0;
-  item.stop?.abort();
   changed();
-  if (entry) await cancelUpload(bytes, entry, store);
 }
 
 /** Takes out what is stored. With `failed`, also what has failed. */
@@ -227,15 +225,26 @@ function fingerprintFor({ file, target }: Item): string | undefined {
   return file && fingerprintOf(bytes, file, { organization_id: target.organization, sub_system: target.subSystem });
 }
 
-/** What the store calls the files of the queue. */
-export function fingerprints(): Set<string | undefined> {
-  return new Set(items.map(fingerprintFor));
+/** True if the file of an unfinished upload is in the queue. */
+export function isQueued(entry: StoredUpload): boolean {
+  return items.some((item) => {
+    const file = item.file;
+    return (
+      file?.size === entry.size &&
+      file.name === entry.name &&
+      file.lastModified === entry.lastModified &&
+      item.target.organization === entry.organization_id
+    );
+  });
 }
 
 // What the pages see.
 
 function set(item: Item, state: State): void {
   item.state = state;
+  if (state === 'waiting') head = Math.min(head, Math.max(0, items.indexOf(item)));
+  // What was sent and not stored is sent again.
+  if (state !== 'running') item.sent = item.stored;
   item.changed.value += 1;
   changed();
 }
@@ -301,6 +310,9 @@ effect(() => {
     else for (const item of items) item.stop?.abort();
   });
 });
+
+// What is done says which files an organization has, so it goes with the session.
+onEnd(() => clear(true));
 
 addEventListener('beforeunload', (event) => {
   if (totals.peek().active > 0) event.preventDefault();

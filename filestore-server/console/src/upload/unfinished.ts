@@ -3,7 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { cancelUpload, type StoredUpload } from 'filestore-client';
 import { me, onEnd } from '../session';
 import { bytes, store } from './connection';
-import { fingerprints, version } from './queue';
+import { isQueued, version } from './queue';
 
 /** The server forgets an upload after seven days at the latest. */
 const LIFETIME_MS = 7 * 86_400_000;
@@ -13,12 +13,11 @@ export const unfinished = signal<StoredUpload[]>([]);
 
 async function look(): Promise<void> {
   const all = await store.list().catch(() => []);
-  const known = fingerprints();
   const mine: StoredUpload[] = [];
   for (const entry of all) {
     if (entry.server !== bytes.url) continue;
     if (entry.startedAt < Date.now() - LIFETIME_MS) await store.delete(entry.fingerprint).catch(() => undefined);
-    else if (!known.has(entry.fingerprint)) mine.push(entry);
+    else if (!isQueued(entry)) mine.push(entry);
   }
   if (me.peek() !== null) unfinished.value = mine;
 }
@@ -29,6 +28,7 @@ export async function begun(organization: string, files: readonly File[]): Promi
   const mine = all.filter((entry) => entry.server === bytes.url && entry.organization_id === organization);
   const known = new Map(mine.map((entry) => [mark(entry.name, entry.size, entry.lastModified), entry]));
   const found = new Map<File, StoredUpload>();
+  if (known.size === 0) return found;
   for (const file of files) {
     const entry = known.get(mark(file.name, file.size, file.lastModified));
     if (entry) found.set(file, entry);

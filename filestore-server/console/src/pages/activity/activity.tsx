@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { LogEvent } from '../../api/call';
 import { askNames, gather, useActivity } from '../../data/activity';
-import { live, silentBecause } from '../../data/events';
+import { silentBecause } from '../../data/events';
 import { isNamed, organizationName } from '../../data/place';
 import { Button } from '../../parts/button';
 import { CopyButton } from '../../parts/copy';
@@ -12,13 +12,13 @@ import { ErrorBox } from '../../parts/error';
 import { SelectField } from '../../parts/field';
 import { Blocks } from '../../parts/loading';
 import { Notice } from '../../parts/notice';
-import { State } from '../../parts/state';
 import { Timeline, type Moment } from '../../parts/timeline';
 import { sayError } from '../../parts/toast';
 import { go, route } from '../../router';
 import { Page } from '../../shell/page';
 import { clockSeconds, dayName, fully, utc } from '../../text/times';
 import { describe } from './describe';
+import { Live } from './live';
 
 const KINDS = [
   { value: '', label: 'All events' },
@@ -69,7 +69,7 @@ export function Activity() {
         </>
       }
     >
-      <div class="page-scroll">
+      <div class="page-scroll" tabIndex={0} role="region" aria-label="Events">
         <div class="page-block narrow">
           <Gone />
           {activity.error !== null ? (
@@ -98,11 +98,6 @@ export function Activity() {
       </div>
     </Page>
   );
-}
-
-function Live() {
-  if (live.value) return <State kind="ok">Live</State>;
-  return silentBecause.value ? <State kind="off">Events are off</State> : <State kind="wait">Connecting</State>;
 }
 
 function Gone() {

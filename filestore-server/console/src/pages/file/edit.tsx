@@ -42,7 +42,9 @@ export async function edit(seen: FileRecord, patch: Patch, force = false): Promi
   return record;
 }
 
-export function EditDialog({ record, onClose, onDone }: { record: FileRecord; onClose: () => void; onDone: (record: FileRecord) => void }) {
+export function EditDialog({ record: now, onClose, onDone }: { record: FileRecord; onClose: () => void; onDone: (record: FileRecord) => void }) {
+  // What the visitor saw when the dialog opened. Events may bring a newer record meanwhile.
+  const [record] = useState(now);
   const [name, setName] = useState(record.original_name);
   const [type, setType] = useState(record.mime_type);
   const [error, setError] = useState<unknown>(null);
@@ -99,7 +101,8 @@ interface Row {
 const rowsOf = (metadata: Record<string, unknown>): Row[] =>
   Object.entries(metadata).map(([key, value]) => typeof value === 'string' ? { key, kind: 'text', value } : { key, kind: 'other', value: JSON.stringify(value) });
 
-export function MetadataDialog({ record, onClose, onDone }: { record: FileRecord; onClose: () => void; onDone: (record: FileRecord) => void }) {
+export function MetadataDialog({ record: now, onClose, onDone }: { record: FileRecord; onClose: () => void; onDone: (record: FileRecord) => void }) {
+  const [record] = useState(now);
   const [rows, setRows] = useState<Row[]>(() => {
     const now = rowsOf(record.metadata);
     return now.length > 0 ? now : [{ key: '', kind: 'text', value: '' }];

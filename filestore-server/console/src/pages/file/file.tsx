@@ -149,7 +149,7 @@ export function FilePage() {
       {error !== null && <div class="file-error"><ErrorBox error={error} onRetry={() => load()} what="The newest record" /></div>}
       <div class="file-body">
         <div class="file-main">
-          <div class="file-preview"
+          <div class="file-preview" data-drop
             onDragOver={(event) => {
               if (!live || !may('write') || !event.dataTransfer?.types.includes('Files')) return;
               event.preventDefault();

@@ -24,7 +24,9 @@ const WORDS: Record<string, (event: LogEvent) => [title: string, tone: Moment['t
   'file.sync_failed': ({ data }) => [`Copy failed after ${count(data.attempts ?? 0)} attempts`, 'bad'],
   'file.damaged': ({ data }) => [data.ok ? 'Damage found and repaired' : 'Damage found', 'bad'],
 };
-const BY: Record<string, string> = { api_key: 'a key', open: 'a caller without a key', key: 'a key' };
+const BY: Record<string, string> = {
+  key: 'a key', open_mode: 'a caller without a key', admin_socket: 'an administrator', library: 'the application', expiry: 'its end', erasure: 'an erasure',
+};
 
 function changed(fields: string[]): string {
   const words = fields.map((one) => ({ name: 'Name', type: 'Type', metadata: 'Metadata' })[one] ?? one);

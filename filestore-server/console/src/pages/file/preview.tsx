@@ -21,7 +21,14 @@ function isText(record: FileRecord): boolean {
 
 /** A signed address on this page's own origin, for players and new tabs. */
 export async function ownUrl(record: FileRecord, options: { expires_in_s: number; disposition?: 'inline' | 'attachment' }): Promise<string> {
-  const { data } = await call('POST', '/files/{file_id}/sign', { path: { file_id: record.file_id }, body: options });
+  const path = { file_id: record.file_id };
+  // Private bytes stay out of shared caches, and bytes at a provider come through the service.
+  const own = { ...options, cache: 'private', redirect: false };
+  const { data } = await call('POST', '/files/{file_id}/sign', { path, body: own as never }).catch((error: unknown) => {
+    const isOlder = error instanceof Problem && error.code === 'unknown_field' && record.storage_location === 'LOCAL';
+    if (!isOlder) throw error;
+    return call('POST', '/files/{file_id}/sign', { path, body: options });
+  });
   const rest = data.url.slice(data.url.indexOf('/api/v1/') + '/api/v1/'.length);
   return new URL(rest, apiRoot).href;
 }
@@ -131,19 +138,16 @@ function Player({ record, kind }: { record: FileRecord; kind: 'video' | 'audio' 
   const [url, setUrl] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [cannot, setCannot] = useState(false);
-  const elsewhere = record.storage_location === 'CLOUD';
   useEffect(() => {
     setUrl(null);
     setError(null);
     setCannot(false);
-    if (elsewhere) return;
     let gone = false;
     ownUrl(record, { expires_in_s: 7200, disposition: 'inline' }).then((signed) => !gone && setUrl(signed), (problem: unknown) => !gone && setError(problem));
     return () => {
       gone = true;
     };
   }, [record.file_id, record.version]);
-  if (elsewhere) return <NoView record={record}>The bytes are at {record.storage_provider}, so they play in a tab of their own.</NoView>;
   if (error !== null) return <NoView record={record}><ErrorBox error={error} what="Preview" /></NoView>;
   if (cannot) return <NoView record={record}>This browser cannot play {record.mime_type}.</NoView>;
   return (

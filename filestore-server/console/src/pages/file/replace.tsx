@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { replace } from 'filestore-client';
 import { call, Problem, server, type FileRecord } from '../../api/call';
+import { bytes } from '../../upload/connection';
 import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
 import { Checkbox } from '../../parts/checkbox';
@@ -16,7 +17,8 @@ import { me } from '../../session';
 import { size } from '../../text/sizes';
 import { Thumb } from '../files/thumb';
 
-export function ReplaceDialog({ record, file, onClose, onDone }: { record: FileRecord; file: File; onClose: () => void; onDone: (record: FileRecord) => void }) {
+export function ReplaceDialog({ record: now, file, onClose, onDone }: { record: FileRecord; file: File; onClose: () => void; onDone: (record: FileRecord) => void }) {
+  const [record] = useState(now);
   const [sent, setSent] = useState({ stored: 0, sent: 0 });
   const [error, setError] = useState<unknown>(null);
   const [newer, setNewer] = useState<FileRecord | null>(null);
@@ -38,7 +40,8 @@ export function ReplaceDialog({ record, file, onClose, onDone }: { record: FileR
     setError(null);
     const seen = newer ?? record;
     try {
-      await replace(server, record.file_id, file, {
+      bytes.key = server.key;
+      await replace(bytes, record.file_id, file, {
         ifMatch: `"${seen.sha256}"`,
         original_name: keepName ? record.original_name : file.name,
         signal: end.signal,

@@ -6,8 +6,8 @@ import type { FileRecord } from '../../api/call';
 import { Layout, type Line, type Shape } from '../../data/layout';
 import type { Listing } from '../../data/listing';
 import { add, anchor, clearSelection, selection, toggle } from '../../data/selection';
+import { Icon } from '../../parts/icon';
 import { count } from '../../text/sizes';
-import { spoken } from '../../text/names';
 
 /** Browsers end at 17 to 33 million pixels. Beyond this height the origin moves. */
 const TALLEST = 8_000_000;
@@ -60,6 +60,12 @@ export function Browser(props: BrowserProps) {
   const key = `${kind} ${JSON.stringify(listing.filter)}`;
   const active = useSignal<string | null>(memory.get(key)?.active ?? null);
   const wantsFocus = useRef(false);
+  const awaited = useRef(-1);
+  const anchorAt = useRef(-1);
+  // While the view flies over many screens, only quiet blocks are drawn.
+  const flying = useSignal(false);
+  const landing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const isFlying = flying.value;
   const press = useRef<{ timer: ReturnType<typeof setTimeout>; fired: boolean } | null>(null);
 
   const version = listing.version.value;
@@ -82,9 +88,9 @@ export function Browser(props: BrowserProps) {
   const firstIndex = indexAt(lines, 'first');
   const lastIndex = indexAt(lines, 'last');
 
-  useEffect(() => {
-    if (size.value.width > 0) listing.need(firstIndex, lastIndex);
-  }, [listing, firstIndex, lastIndex, version, size.value.width]);
+  useLayoutEffect(() => {
+    if (size.value.width > 0) listing.need(firstIndex, lastIndex, isFlying);
+  }, [listing, firstIndex, lastIndex, version, isFlying, size.value.width]);
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -111,8 +117,13 @@ export function Browser(props: BrowserProps) {
       element.scrollTop = 0;
     }
     top.value = element.scrollTop + origin.current;
+    atTop.value = top.peek() < 40;
   }, [key]);
 
+  useEffect(() => () => {
+    clearTimeout(landing.current);
+    atTop.value = true;
+  }, []);
   useEffect(() => effect(() => {
     if (goUp.value === 0) return;
     origin.current = 0;
@@ -137,11 +148,20 @@ export function Browser(props: BrowserProps) {
       element.scrollTop = at;
     }
     const virtual = at + origin.current;
+    if (Math.abs(virtual - top.peek()) > element.clientHeight * 1.5) {
+      flying.value = true;
+      clearTimeout(landing.current);
+      landing.current = setTimeout(() => (flying.value = false), 120);
+    }
     memory.set(key, { top: virtual, active: active.peek() });
     atTop.value = virtual < 40;
     const half = shape.rowHeight / 2;
     if (Math.floor(virtual / half) !== Math.floor(top.peek() / half)) top.value = virtual;
   };
+
+  useLayoutEffect(() => {
+    if (awaited.current >= 0 && listing.at(awaited.current)) activate(awaited.current);
+  }, [version]);
 
   // The focus follows the active record.
   useLayoutEffect(() => {
@@ -155,10 +175,14 @@ export function Browser(props: BrowserProps) {
   function activate(index: number): void {
     const record = listing.at(index);
     const element = box.current;
-    if (!record || !element) return;
-    active.value = record.file_id;
-    wantsFocus.current = true;
-    memory.set(key, { top: top.peek(), active: record.file_id });
+    if (!element) return;
+    // Its page may have to be asked for again: then it becomes active when it is here.
+    awaited.current = record ? -1 : index;
+    if (record) {
+      active.value = record.file_id;
+      wantsFocus.current = true;
+      memory.set(key, { top: top.peek(), active: record.file_id });
+    }
     const { y } = layout.place(index);
     const at = element.scrollTop + origin.current;
     const clear = props.padEnd + 8;
@@ -177,7 +201,9 @@ export function Browser(props: BrowserProps) {
   }
 
   async function range(to: number): Promise<void> {
-    const from = anchor.peek() === null ? -1 : listing.indexOf(anchor.peek()!);
+    // The page of the first one may have been let go: then its place of that time counts.
+    const known = anchor.peek() === null ? -1 : listing.indexOf(anchor.peek()!);
+    const from = known < 0 && anchor.peek() !== null ? anchorAt.current : known;
     const keep = anchor.peek();
     const records = await listing.range(Math.min(from < 0 ? to : from, to), Math.max(from, to));
     add(records);
@@ -187,7 +213,10 @@ export function Browser(props: BrowserProps) {
   function pick(record: FileRecord, event: MouseEvent | KeyboardEvent): void {
     active.value = record.file_id;
     if (event.shiftKey) void range(listing.indexOf(record.file_id));
-    else toggle(record);
+    else {
+      toggle(record);
+      anchorAt.current = listing.indexOf(record.file_id);
+    }
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -254,7 +283,10 @@ export function Browser(props: BrowserProps) {
     if (next === null) return;
     event.preventDefault();
     if (event.shiftKey && (event.key.startsWith('Arrow') || event.key.startsWith('Page') || event.key === 'Home' || event.key === 'End')) {
-      if (anchor.peek() === null) anchor.value = listing.at(now)?.file_id ?? null;
+      if (anchor.peek() === null) {
+        anchor.value = listing.at(now)?.file_id ?? null;
+        anchorAt.current = now;
+      }
       void range(next);
     }
     activate(next);
@@ -311,25 +343,26 @@ export function Browser(props: BrowserProps) {
   });
 
   return (
+    <div class="browser-frame">
     <div class={`browser ${kind} ${selecting ? 'selecting' : ''}`} role="grid" aria-label={props.label} aria-multiselectable="true"
       aria-rowcount={complete ? layout.lines + (props.head ? 1 : 0) : -1} aria-colcount={props.columns} onKeyDown={onKeyDown}
       aria-busy={listing.loading.value || undefined} style={{ '--bar': `${size.value.bar}px` }}>
       {props.head}
-      <div class="scroller" ref={box} onScroll={onScroll} tabIndex={-1} role="presentation">
+      <div class="scroller" ref={box} onScroll={onScroll} role="rowgroup">
         <div class="canvas" role="presentation" style={{ height: `${shownHeight}px` }}>
           {shown.map((line) => {
             const style = { transform: `translateY(${line.y - origin.current}px)`, height: `${line.height}px` };
             if (line.kind === 'head') {
               return (
-                <div key={`h${line.day}`} class="line head" role="row" aria-rowindex={line.row + 1} style={style}>
-                  <div role="gridcell" aria-colspan={props.columns} class="day">{props.heading?.(line.day)}</div>
+                <div key={`h${line.day}`} class="line day-line" role="row" aria-rowindex={line.row + 1} style={style}>
+                  <div role="gridcell" aria-colspan={props.columns} class="files-day">{props.heading?.(line.day)}</div>
                 </div>
               );
             }
             const rowIndex = line.row + 1 + (props.head ? 1 : 0);
             if (kind === 'list') {
               const record = listing.at(line.first);
-              if (!record) return <div key={`b${line.first}`} class="line row blank" role="row" aria-rowindex={rowIndex} style={style}><div role="gridcell">{props.blank}</div></div>;
+              if (!record || (isFlying && record.file_id !== active.value)) return <div key={`b${line.first}`} class="line row blank" role="row" aria-rowindex={rowIndex} style={style}><div role="gridcell">{props.blank}</div></div>;
               const isStop = record.file_id === stop;
               return (
                 <div key={record.file_id} class={`line row ${selection.value.has(record.file_id) ? 'selected' : ''}`} role="row" aria-rowindex={rowIndex}
@@ -343,12 +376,12 @@ export function Browser(props: BrowserProps) {
               <div key={`r${line.first}`} class="line row" role="row" aria-rowindex={rowIndex} style={{ ...style, gridTemplateColumns: `repeat(${shape.columns}, minmax(0, 1fr))` }}>
                 {Array.from({ length: line.count }, (_, column) => {
                   const record = listing.at(line.first + column);
-                  if (!record) return <div key={column} role="gridcell" class="cell blank" aria-colindex={column + 1}>{props.blank}</div>;
+                  if (!record || (isFlying && record.file_id !== active.value)) return <div key={column} role="gridcell" class="cell blank" aria-colindex={column + 1}>{props.blank}</div>;
                   const isStop = record.file_id === stop;
                   const selected = selection.value.has(record.file_id);
                   return (
                     <div key={record.file_id} role="gridcell" class={`cell ${selected ? 'selected' : ''}`} aria-colindex={column + 1} aria-selected={selected}
-                      aria-label={spoken(record.original_name)} tabIndex={isStop ? 0 : -1} data-active={record.file_id === active.value || undefined} data-id={record.file_id} {...handlers(record)}>
+                      tabIndex={isStop ? 0 : -1} data-active={record.file_id === active.value || undefined} data-id={record.file_id} {...handlers(record)}>
                       {props.cell(record, cellState(record))}
                     </div>
                   );
@@ -362,11 +395,23 @@ export function Browser(props: BrowserProps) {
             </div>
           )}
         </div>
-        {props.foot}
       </div>
-      <div class="unseen" role="status">{complete ? `${count(listing.count)} in all` : ''}</div>
+    </div>
+    {props.foot}
+    <div class="unseen" role="status">{complete ? `${count(listing.count)} in all` : ''}</div>
     </div>
   );
+}
+
+/** Leads up to the new records that wait above. */
+export function NewPill({ listing }: { listing: Listing }) {
+  const above = listing.above.value.size;
+  if (above === 0 || atTop.value) return null;
+  const up = () => {
+    void listing.head();
+    goUp.value += 1;
+  };
+  return <button type="button" class="new-pill" onClick={up}><Icon name="arrow-up" size={14} />{count(above)} new</button>;
 }
 
 function indexAt(lines: Line[], end: 'first' | 'last'): number {
@@ -382,5 +427,6 @@ function withActive(lines: Line[], layout: Layout, index: number, shape: Shape):
   const { line, y } = layout.place(index);
   if (lines.some((one) => one.row === line)) return lines;
   const [first, last] = layout.row(index);
-  return [...lines, { kind: 'row', y, height: shape.rowHeight, first, count: last - first + 1, row: line }];
+  const row: Line = { kind: 'row', y, height: shape.rowHeight, first, count: last - first + 1, row: line };
+  return y < (lines[0]?.y ?? 0) ? [row, ...lines] : [...lines, row];
 }

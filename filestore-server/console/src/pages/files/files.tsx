@@ -1,5 +1,5 @@
 // The files of an organization, newest first, as a grid or a list.
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { offlineSince, type FileRecord } from '../../api/call';
 import { current, letIn, openListing } from '../../data/current';
 import type { Shape } from '../../data/layout';
@@ -26,9 +26,10 @@ import { dayName } from '../../text/times';
 import { LinkDialog } from '../file/link';
 import { StoreFirst } from '../start/first';
 import { chooseFiles } from '../uploads/choose';
+import { PhoneProgress } from '../uploads/dock';
 import { SelectionBar } from './bar';
 import { download, moveToTrash } from './actions';
-import { atTop, Browser, goUp } from './browser';
+import { atTop, Browser, NewPill } from './browser';
 import { GridCell, LIST_COLUMNS, ListRow, pathOf, PhoneRow } from './cells';
 import { Chips, clearFilters, DateDialog, FilterDialog, filterOf, hasFilters, hasMore, setFilters } from './filters';
 import { FindField } from './find';
@@ -67,7 +68,11 @@ export function FilesPage() {
 
   const listing = current.value;
   const mine = listing !== null && filterKey(listing.filter) === key;
-  if (mine) void listing.version.value;
+  const isHere = mine && (listing.version.value > 0 || listing.error.value !== null);
+  // What was there before stays, dimmed, until the first reply.
+  const before = useRef<Listing | null>(null);
+  if (isHere) before.current = listing;
+  const shown = isHere || before.current === null || before.current.filter.organization !== org ? (mine ? listing : null) : before.current;
 
   const trash = useCallback(() => void moveToTrash([...selection.peek().values()]), []);
   const menu = useCallback((record: FileRecord, at: MouseEvent | HTMLElement) => {
@@ -119,7 +124,7 @@ export function FilesPage() {
           </div>
         </>
       )}>
-      {mine && <Body listing={listing} view={view} phone={phone} onMenu={menu} onTrash={trash} />}
+      {shown && <Body listing={shown} dim={shown !== listing} view={view} phone={phone} onMenu={menu} onTrash={trash} />}
       <SelectionBar />
       {dialog === 'filter' && <FilterDialog filter={filter} onClose={() => setDialog(null)} />}
       {dialog === 'date' && <DateDialog onClose={() => setDialog(null)} />}
@@ -202,6 +207,7 @@ function PhoneHead({ view, onFilter }: { view: 'grid' | 'list'; onFilter: () => 
         <button type="button" class="pill-button" aria-label="Filter" onClick={onFilter}><Icon name="list-filter" /></button>
       </div>
       <PhoneFilters onEdit={onFilter} />
+      <PhoneProgress />
     </header>
   );
 }
@@ -235,8 +241,9 @@ function Heading({ day }: { day: string }) {
   return <><strong>{isNear ? near : weekday}</strong> <span class="day-date">{isNear ? `${weekday} ` : ''}{date}</span></>;
 }
 
-function Body({ listing, view, phone, onMenu, onTrash }: {
+function Body({ listing, dim, view, phone, onMenu, onTrash }: {
   listing: Listing;
+  dim: boolean;
   view: 'grid' | 'list';
   phone: boolean;
   onMenu: (record: FileRecord, at: MouseEvent | HTMLElement) => void;
@@ -244,7 +251,6 @@ function Body({ listing, view, phone, onMenu, onTrash }: {
 }) {
   const error = listing.error.value;
   const looked = listing.lookedAt.value;
-  const above = listing.above.value.size;
   const byName = listing.filter.name_prefix !== undefined;
   const shape = useMemo(() => {
     const base = view === 'grid' ? (phone ? PHONE_GRID : GRID) : phone ? PHONE_LIST : LIST;
@@ -264,13 +270,8 @@ function Body({ listing, view, phone, onMenu, onTrash }: {
     </>
   );
   return (
-    <div class="browser-place">
-      {above > 0 && !atTop.value && (
-        <button type="button" class="new-pill" onClick={() => {
-          void listing.head();
-          goUp.value += 1;
-        }}><Icon name="arrow-up" size={14} />{count(above)} new</button>
-      )}
+    <div class={`browser-place ${dim ? 'asked-again' : ''}`}>
+      <NewPill listing={listing} />
       <Browser listing={listing} shape={shape} label="Files" kind={view} columns={view === 'grid' ? shape(1200).columns : LIST_COLUMNS.length}
         head={view === 'list' && !phone ? <ListHead /> : undefined}
         heading={(day) => <Heading day={day} />}

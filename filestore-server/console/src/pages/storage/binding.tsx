@@ -5,8 +5,7 @@ import { call, type BindingReply, type ProviderCheckReport } from '../../api/cal
 import { isNamed, organizationName, refreshOrganizations } from '../../data/place';
 import { Button } from '../../parts/button';
 import { Radios } from '../../parts/checkbox';
-import { ask, Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
+import { ask, FormDialog } from '../../parts/dialog';
 import { SelectField, TextField } from '../../parts/field';
 import { MenuButton } from '../../parts/menu';
 import { Notice } from '../../parts/notice';
@@ -102,49 +101,28 @@ function BindDialog({
   }));
   const [provider, setProvider] = useState(active?.storageProvider ?? choices.find((choice) => choice.value !== 'LOCAL')?.value ?? 'LOCAL');
   const [sync, setSync] = useState<'sync' | 'through'>(active?.syncEnabled === false ? 'through' : 'sync');
-  const [name, setName] = useState(active?.organizationName ?? (isNamed(id) ? organizationName(id) : ''));
+  const before = stored.bindings?.[0]?.organizationName;
+  const [name, setName] = useState(before ?? (isNamed(id) ? organizationName(id) : ''));
   const [checking, setChecking] = useState<string | null>(null);
   const [checked, setChecked] = useState<ProviderCheckReport | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
   const isLocal = provider === 'LOCAL';
   const serves = isLocal || (checked?.provider_code === provider ? checked.can_serve : null);
 
   const save = async () => {
     setTried(true);
-    if (busy || name.trim() === '') return;
-    setBusy(true);
-    setError(null);
+    if (name.trim() === '') return;
     const fields = { organizationId: number, organizationName: name.trim(), storageProvider: provider, syncEnabled: sync === 'sync' };
-    try {
-      if (active) await call('PUT', '/organization-storage-bindings/update', { body: fields });
-      else await call('POST', '/organization-storage-bindings/create', { body: fields });
-      say(active ? 'The binding was changed' : `Bound to ${provider}`);
-      onClose();
-      void refreshOrganizations();
-      await onBound();
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    if (active) await call('PUT', '/organization-storage-bindings/update', { body: fields });
+    else await call('POST', '/organization-storage-bindings/create', { body: fields });
+    say(active ? 'The binding was changed' : `Bound to ${provider}`);
+    onClose();
+    void refreshOrganizations();
+    await onBound();
   };
 
   return (
-    <Dialog
-      title={active ? 'Change the binding' : 'Bind to a provider'}
-      wide
-      onClose={() => !busy && onClose()}
-      onSubmit={save}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            {active ? 'Change' : 'Bind'}
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={active ? 'Change the binding' : 'Bind to a provider'} verb={active ? 'Change' : 'Bind'} wide onClose={onClose} act={save}>
       <div class="fields two">
         <SelectField
           label="Provider"
@@ -195,8 +173,7 @@ function BindDialog({
         </Notice>
       )}
       <p class="dialog-text">Only new files follow the binding. Existing files stay where they are until you move them.</p>
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

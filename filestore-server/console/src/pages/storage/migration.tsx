@@ -7,7 +7,7 @@ import { useRate } from '../../data/rate';
 import { forgetRun, runOf, startRun } from '../../data/runs';
 import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
-import { CancelButton, Dialog } from '../../parts/dialog';
+import { FormDialog } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
 import { SelectField } from '../../parts/field';
 import { Shown } from '../../parts/loaded';
@@ -29,7 +29,16 @@ export function MigrationPanel({ organization, stored, reload }: { organization:
 
 interface Moving {
   plan: MigratePlan;
-  running: { files: number; bytes: number; to: string } | null;
+  running: Moved | null;
+}
+
+interface Moved {
+  files: number;
+  bytes: number;
+  to: string;
+  /** What the run found to move at its start. Null for a moment. */
+  planned_files?: number | null;
+  planned_bytes?: number | null;
 }
 
 function Migration({ number, to, reload }: { number: number; to: string; reload: () => Promise<void> }) {
@@ -70,7 +79,7 @@ function Migration({ number, to, reload }: { number: number; to: string; reload:
   };
 
   return (
-    <Panel title="Move the files from before" note={running ? <State kind="busy">under way</State> : undefined}>
+    <Panel title="Move the files from before" action={running && <State kind="busy">under way</State>}>
       <Shown of={moving} rows={2} what="Migration">
         {({ plan }) => (
           <div class="stack tight">
@@ -137,18 +146,12 @@ const RATES = [
 function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: () => void; onStart: (rate: number | null) => void }) {
   const [rate, setRate] = useState<string>('');
   return (
-    <Dialog
+    <FormDialog
       title={`Move ${counted(plan.move_files, 'file')} to ${plan.to}`}
+      verb="Move"
+      cautious
       onClose={onClose}
-      onSubmit={() => onStart(rate ? Number(rate) : null)}
-      actions={
-        <>
-          <CancelButton onClick={onClose} />
-          <Button type="submit" kind="primary">
-            Move
-          </Button>
-        </>
-      }
+      act={() => onStart(rate ? Number(rate) : null)}
     >
       <Pairs
         rows={[
@@ -173,7 +176,7 @@ function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: ()
         </p>
       </Notice>
       <p class="dialog-text">Files are served while they move. Nothing is lost if you stop.</p>
-    </Dialog>
+    </FormDialog>
   );
 }
 
@@ -187,14 +190,14 @@ function Progress({
 }: {
   plan: MigratePlan;
   first: MigratePlan | undefined;
-  running: { files: number; bytes: number; to: string };
+  running: Moved;
   rate: number | null;
   isOurs: boolean;
   onStop: () => Promise<void>;
 }) {
-  // Of a move that somebody else started, the total is what was moved and what is left.
-  const files = Math.max(first?.move_files ?? 0, running.files, first ? 0 : running.files + plan.move_files);
-  const bytes = Math.max(first?.move_bytes ?? 0, running.bytes, first ? 0 : running.bytes + plan.move_bytes);
+  // Until the run has counted, the total is what was moved and what is left.
+  const files = Math.max(running.planned_files ?? first?.move_files ?? running.files + plan.move_files, running.files);
+  const bytes = Math.max(running.planned_bytes ?? first?.move_bytes ?? running.bytes + plan.move_bytes, running.bytes);
   const left = rate && rate > 0 ? ((bytes - running.bytes) / rate) * 1000 : null;
   return (
     <>

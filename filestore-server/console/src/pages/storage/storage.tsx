@@ -94,7 +94,7 @@ export function Storage() {
           </Shown>
         </div>
         <aside class="sided-side" aria-label="Details">
-          <SubSystems organization={organization} />
+          {stored.data && <SubSystems organization={organization} />}
           {stored.data && <Quota usage={stored.data.usage} />}
           {administers.value && <Leave organization={organization} />}
         </aside>
@@ -144,7 +144,7 @@ function Usage({ stored }: { stored: Stored }) {
       </p>
       <StackedBar
         total={Math.max(quota ?? 0, sum, 1)}
-        parts={parts.map((part) => ({ key: part.code, value: part.bytes, tone: part.tone }))}
+        parts={parts.map((part) => ({ value: part.bytes, tone: part.tone }))}
       />
       <ul class="legend">
         {parts
@@ -263,11 +263,10 @@ function History({ bindings, onClose }: { bindings: BindingReply[]; onClose: () 
           rows={bindings}
           rowKey={(binding) => String(binding.id)}
           columns={[
-            { key: 'provider', title: 'Provider', phone: 'title', cell: (binding) => <span class="cell-main">{binding.storageProvider}</span> },
-            { key: 'way', title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
-            { key: 'from', title: 'From', cell: (binding) => <Time at={binding.effectiveFrom} /> },
+            { title: 'Provider', phone: 'title', cell: (binding) => <span class="cell-main">{binding.storageProvider}</span> },
+            { title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
+            { title: 'From', cell: (binding) => <Time at={binding.effectiveFrom} /> },
             {
-              key: 'to',
               title: 'Until',
               cell: (binding) => (binding.effectiveTo === null ? <State kind="ok">active</State> : <Time at={binding.effectiveTo} />),
             },

@@ -16,17 +16,21 @@ import { administers } from '../../session';
 import { count, counted } from '../../text/sizes';
 import { numberOf, type Stored } from './storage';
 
-const STATES = ['PENDING', 'SYNCING', 'FAILED'] as const;
 const LIMIT = 200;
+
+interface Amount {
+  count: number;
+  /** False if it is only a lower bound. */
+  exact: boolean;
+}
 
 interface Some {
   files: FileRecord[];
-  /** False if more follow, so that the number is only a lower bound. */
+  /** False if more follow. */
   complete: boolean;
 }
 
-/** Files in one state. The server counts states only for the whole store, so the page counts the records it gets. */
-async function some(organization: string, sync_status: (typeof STATES)[number], signal: AbortSignal): Promise<Some> {
+async function some(organization: string, sync_status: 'PENDING' | 'SYNCING' | 'FAILED', signal: AbortSignal): Promise<Some> {
   const files: FileRecord[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < 5; pages += 1) {
@@ -40,24 +44,40 @@ async function some(organization: string, sync_status: (typeof STATES)[number], 
   return { files, complete: false };
 }
 
-function amount({ files, complete }: Some): string {
-  return complete ? count(files.length) : `more than ${count(files.length)}`;
+interface Counts {
+  pending: Amount;
+  syncing: Amount;
+  failed: Amount;
+}
+
+/** Counts from the server. A key that does not administer the store counts the records that it may list. */
+async function counts(organization: string, number: number | null, signal: AbortSignal): Promise<Counts> {
+  if (administers.peek() && number !== null) {
+    const { data } = await call('GET', '/admin/sync/status', { query: { organizationId: number }, signal } as never);
+    if ('done' in data) {
+      const exact = (count: number): Amount => ({ count, exact: true });
+      return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed) };
+    }
+  }
+  const of = async (state: 'PENDING' | 'SYNCING' | 'FAILED'): Promise<Amount> => {
+    const { files, complete } = await some(organization, state, signal);
+    return { count: files.length, exact: complete };
+  };
+  const [pending, syncing, failed] = await Promise.all([of('PENDING'), of('SYNCING'), of('FAILED')]);
+  return { pending, syncing, failed };
+}
+
+function words({ count: value, exact }: Amount): string {
+  return exact ? count(value) : `more than ${count(value)}`;
 }
 
 export function SyncPanel({ organization, stored }: { organization: string; stored: Stored }) {
   const [open, setOpen] = useState(false);
   const number = numberOf(organization);
   const active = stored.bindings?.find((binding) => binding.isActive);
-  const sync = useLoad(
-    `sync ${organization}`,
-    async (signal) => {
-      const [pending, syncing, failed] = await Promise.all(STATES.map((state) => some(organization, state, signal)));
-      return { pending, syncing, failed } as Record<'pending' | 'syncing' | 'failed', Some>;
-    },
-    10_000,
-  );
-  const failed = sync.data?.failed.files.length ?? 0;
-  const behind = active?.syncEnabled && active.storageProvider !== 'LOCAL' && administers.value && number !== null;
+  const sync = useLoad(`sync ${organization}`, (signal) => counts(organization, number, signal), 10_000);
+  const acts = administers.value && number !== null;
+  const behind = acts && active?.syncEnabled && active.storageProvider !== 'LOCAL';
 
   return (
     <Panel
@@ -71,19 +91,21 @@ export function SyncPanel({ organization, stored }: { organization: string; stor
       }
     >
       <Shown of={sync} rows={1} what="Sync">
-        {(data) => (
+        {({ pending, syncing, failed }) => (
           <div class="spread wrap">
             <span class="states">
-              <State kind="wait">{amount(data.pending)} {data.pending.files.length === 1 ? 'waits' : 'wait'}</State>
-              <State kind={data.syncing.files.length > 0 ? 'busy' : 'off'}>{amount(data.syncing)} under way</State>
-              <State kind={failed > 0 ? 'bad' : 'ok'}>{amount(data.failed)} failed</State>
+              <State kind="wait">
+                {words(pending)} {pending.count === 1 ? 'waits' : 'wait'}
+              </State>
+              <State kind={syncing.count > 0 ? 'busy' : 'off'}>{words(syncing)} under way</State>
+              <State kind={failed.count > 0 ? 'bad' : 'ok'}>{words(failed)} failed</State>
             </span>
-            {failed > 0 && (
+            {failed.count > 0 && (
               <span class="row">
                 <Button size="small" onClick={() => setOpen(true)}>
-                  Show {failed > 1 || !data.failed.complete ? `the ${amount(data.failed)}` : 'it'}
+                  Show {failed.count > 1 ? `the ${words(failed)}` : 'it'}
                 </Button>
-                {administers.value && number !== null && (
+                {acts && (
                   <Button size="small" onClick={() => retry(number, sync.reload)}>
                     Try again
                   </Button>
@@ -93,12 +115,13 @@ export function SyncPanel({ organization, stored }: { organization: string; stor
           </div>
         )}
       </Shown>
-      {open && sync.data && <FailedDialog some={sync.data.failed} onClose={() => setOpen(false)} />}
+      {open && <FailedDialog organization={organization} onClose={() => setOpen(false)} />}
     </Panel>
   );
 }
 
-function FailedDialog({ some: { files, complete }, onClose }: { some: Some; onClose: () => void }) {
+function FailedDialog({ organization, onClose }: { organization: string; onClose: () => void }) {
+  const failed = useLoad(`failed ${organization}`, (signal) => some(organization, 'FAILED', signal));
   return (
     <Dialog
       title="Files that could not be copied"
@@ -111,27 +134,32 @@ function FailedDialog({ some: { files, complete }, onClose }: { some: Some; onCl
       }
     >
       <p class="dialog-text">They are safe, and served from where they are.</p>
-      <div class="bleed">
-        <Table
-          label="Files that could not be copied"
-          rows={files}
-          rowKey={(file) => file.file_id}
-          columns={[
-            {
-              key: 'name',
-              title: 'File',
-              phone: 'title',
-              cell: (file) => (
-                <a class="cell-main" href={href(`org/${file.organization_id}/files/${file.file_id}`)}>
-                  <Name name={file.original_name} />
-                </a>
-              ),
-            },
-            { key: 'error', title: 'Reason', cell: (file) => <bdi>{file.sync_error ?? 'not known'}</bdi> },
-          ]}
-        />
-      </div>
-      {!complete && <p class="dialog-text">These are the newest {count(files.length)}.</p>}
+      <Shown of={failed} rows={3} what="Files">
+        {({ files, complete }) => (
+          <>
+            <div class="bleed">
+              <Table
+                label="Files that could not be copied"
+                rows={files}
+                rowKey={(file) => file.file_id}
+                columns={[
+                  {
+                    title: 'File',
+                    phone: 'title',
+                    cell: (file) => (
+                      <a class="cell-main" href={href(`org/${file.organization_id}/files/${file.file_id}`)}>
+                        <Name name={file.original_name} />
+                      </a>
+                    ),
+                  },
+                  { title: 'Reason', cell: (file) => <Name name={file.sync_error ?? 'not known'} whole /> },
+                ]}
+              />
+            </div>
+            {!complete && <p class="dialog-text">These are the newest {count(files.length)}.</p>}
+          </>
+        )}
+      </Shown>
     </Dialog>
   );
 }

@@ -6,7 +6,7 @@ import { forgetRun, runOf, startRun } from '../../data/runs';
 import { Button } from '../../parts/button';
 import { Radios } from '../../parts/checkbox';
 import { Command } from '../../parts/command';
-import { CancelButton, Dialog } from '../../parts/dialog';
+import { FormDialog } from '../../parts/dialog';
 import { Empty } from '../../parts/empty';
 import { ErrorBox } from '../../parts/error';
 import { Shown } from '../../parts/loaded';
@@ -158,7 +158,6 @@ function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { 
             rowKey={(snapshot) => snapshot.snapshot_id}
             columns={[
               {
-                key: 'time',
                 title: 'Snapshot',
                 phone: 'title',
                 cell: (snapshot) => (
@@ -172,16 +171,11 @@ function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { 
                   </>
                 ),
               },
-              { key: 'files', title: 'Files', align: 'end', cell: (snapshot) => count(snapshot.files) },
-              { key: 'bytes', title: 'Bytes', align: 'end', cell: (snapshot) => <Size bytes={snapshot.bytes} /> },
-              { key: 'state', title: 'State', cell: (snapshot) => <Damage of={snapshot} /> },
-              {
-                key: 'verify',
-                title: 'Actions',
-                quiet: true,
-                align: 'end',
-                phone: 'action',
-                cell: (snapshot) => (
+              { title: 'Files', align: 'end', cell: (snapshot) => count(snapshot.files) },
+              { title: 'Bytes', align: 'end', cell: (snapshot) => <Size bytes={snapshot.bytes} /> },
+              { title: 'State', cell: (snapshot) => <Damage of={snapshot} /> },
+            ]}
+            buttons={(snapshot) => (
                   <Button
                     size="small"
                     disabled={busy}
@@ -191,9 +185,7 @@ function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { 
                   >
                     Verify
                   </Button>
-                ),
-              },
-            ]}
+                )}
           />
           {!all && newestFirst.length > SHOWN && (
             <div class="panel-more">
@@ -278,19 +270,7 @@ function MakeDialog({ destination, onClose, reload }: { destination: string; onC
     });
   };
   return (
-    <Dialog
-      title={`Back up to ${destination}`}
-      onClose={onClose}
-      onSubmit={start}
-      actions={
-        <>
-          <CancelButton onClick={onClose} />
-          <Button type="submit" kind="primary">
-            Back up
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={`Back up to ${destination}`} verb="Back up" cautious onClose={onClose} act={start}>
       <Radios
         legend="What"
         value={how}
@@ -306,6 +286,6 @@ function MakeDialog({ destination, onClose, reload }: { destination: string; onC
           <strong>This page must stay open.</strong> The backup stops when the tab is closed. For every night, use the timer of the package.
         </p>
       </Notice>
-    </Dialog>
+    </FormDialog>
   );
 }

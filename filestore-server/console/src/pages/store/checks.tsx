@@ -10,7 +10,7 @@ import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
 import { Radios } from '../../parts/checkbox';
 import { Command } from '../../parts/command';
-import { CancelButton, Dialog } from '../../parts/dialog';
+import { FormDialog } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
 import { SelectField } from '../../parts/field';
 import { Shown } from '../../parts/loaded';
@@ -250,10 +250,9 @@ function FindingTable({ findings, more }: { findings: readonly FsckFinding[]; mo
         rows={findings.map((finding, index) => ({ ...finding, key: `${index} ${finding.name}` }))}
         rowKey={(finding) => finding.key}
         columns={[
-          { key: 'kind', title: 'Finding', phone: 'title', cell: (finding) => FINDINGS[finding.kind]?.title ?? finding.kind },
-          { key: 'place', title: 'Place', cell: (finding) => <Tag>{finding.place}</Tag> },
+          { title: 'Finding', phone: 'title', cell: (finding) => FINDINGS[finding.kind]?.title ?? finding.kind },
+          { title: 'Place', cell: (finding) => <Tag>{finding.place}</Tag> },
           {
-            key: 'detail',
             title: 'Detail',
             cell: (finding) => (
               <>
@@ -307,19 +306,7 @@ function RunDialog({ onClose, onStarted }: { onClose: () => void; onStarted: () 
   };
 
   return (
-    <Dialog
-      title="Check the store"
-      onClose={onClose}
-      onSubmit={start}
-      actions={
-        <>
-          <CancelButton onClick={onClose} />
-          <Button type="submit" kind="primary">
-            Check
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Check the store" verb="Check" cautious onClose={onClose} act={start}>
       <Radios
         legend="How"
         value={deep}
@@ -357,6 +344,6 @@ function RunDialog({ onClose, onStarted }: { onClose: () => void; onStarted: () 
           <strong>This page must stay open.</strong> The check stops when the tab is closed. If you start it again, it resumes.
         </p>
       </Notice>
-    </Dialog>
+    </FormDialog>
   );
 }

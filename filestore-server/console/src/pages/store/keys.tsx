@@ -1,14 +1,13 @@
 /** Keys: who may call, with which scopes, until when. Make, rotate, revoke. Secrets are shown once. */
 
-import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { call, serverNow, type KeyReply, type NewKeyReply } from '../../api/call';
+import { call, serverNow, type KeyReply } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { Button } from '../../parts/button';
 import { ask } from '../../parts/dialog';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
-import { Notice } from '../../parts/notice';
+import { Name } from '../../parts/name';
 import { RowActions } from '../../parts/row-actions';
 import { SecretNotice } from '../../parts/secret';
 import { Segmented } from '../../parts/segmented';
@@ -16,19 +15,17 @@ import { Table, type Column } from '../../parts/table';
 import { Tag, Tags } from '../../parts/tag';
 import { Time } from '../../parts/time';
 import { say } from '../../parts/toast';
-import { isOpen, me, onEnd } from '../../session';
+import { me } from '../../session';
 import { Page } from '../../shell/page';
-import { count, counted } from '../../text/sizes';
+import { spoken } from '../../text/names';
+import { count } from '../../text/sizes';
 import { short, when, whenWithin } from '../../text/times';
+import { freshKey } from './fresh';
 import { NewKeyDialog } from './new-key';
 import { RotateDialog } from './rotate';
 import { SigningSecrets } from './signing';
 
 const DAY = 86_400_000;
-
-/** The key that was made or rotated last. Stays while the reader visits other pages, until it is closed. */
-const fresh = signal<{ key: NewKeyReply; rotated: boolean } | null>(null);
-onEnd(() => (fresh.value = null));
 
 type View = 'used' | 'ended';
 
@@ -39,8 +36,7 @@ export function Keys() {
   const used = keys.data?.filter((key) => !hasEnded(key));
   const ended = keys.data?.filter(hasEnded);
 
-  const show = (key: NewKeyReply, rotated: boolean) => {
-    fresh.value = { key, rotated };
+  const show = () => {
     setDialog(null);
     setView('used');
     void keys.reload();
@@ -70,22 +66,21 @@ export function Keys() {
     >
       <div class="page-scroll">
         <FreshKey />
-        {isOpen.value && <OpenNotice />}
         <Shown of={keys} what="Keys">
           {() => <KeyTable keys={(view === 'used' ? used : ended) ?? []} view={view} onRotate={setDialog} reload={keys.reload} />}
         </Shown>
         <SigningSecrets />
       </div>
-      {dialog === 'new' && <NewKeyDialog onClose={() => setDialog(null)} onMade={(key) => show(key, false)} />}
+      {dialog === 'new' && <NewKeyDialog onClose={() => setDialog(null)} onMade={show} />}
       {dialog !== null && dialog !== 'new' && (
-        <RotateDialog target={dialog} onClose={() => setDialog(null)} onRotated={(key) => show(key, true)} />
+        <RotateDialog target={dialog} onClose={() => setDialog(null)} onRotated={show} />
       )}
     </Page>
   );
 }
 
 function FreshKey() {
-  const made = fresh.value;
+  const made = freshKey.value;
   if (!made) return null;
   const { key, rotated } = made;
   return (
@@ -93,9 +88,11 @@ function FreshKey() {
       <SecretNotice
         key={key.key}
         secret={key.key}
-        what={`key ${key.name}`}
-        title={rotated ? `${key.name} has a new secret. It is shown this once.` : `The key ${key.name} was made. It is shown this once.`}
-        onClose={() => (fresh.value = null)}
+        what={`key ${spoken(key.name)}`}
+        title={
+          rotated ? `${spoken(key.name)} has a new secret. It is shown this once.` : `The key ${spoken(key.name)} was made. It is shown this once.`
+        }
+        onClose={() => (freshKey.value = null)}
       >
         <p>
           {rotated && key.old_valid_until !== null ? (
@@ -109,16 +106,6 @@ function FreshKey() {
           )}
         </p>
       </SecretNotice>
-    </div>
-  );
-}
-
-function OpenNotice() {
-  return (
-    <div class="page-notice">
-      <Notice kind="warn" icon="lock-open" title="This server is open">
-        <p>Every program that reaches the server can do everything. The first key closes it: from then on each program needs a key.</p>
-      </Notice>
     </div>
   );
 }
@@ -148,40 +135,31 @@ function KeyTable({
   return (
     <Table
       label={view === 'used' ? 'Keys in use' : 'Ended keys'}
-      columns={columns(view, onRotate, reload)}
+      columns={columns(view)}
       rows={keys}
       rowKey={(key) => key.id}
+      {...(view === 'used' && {
+        buttons: (key: KeyReply) => (
+          <RowActions
+            of={spoken(key.name)}
+            actions={[
+              { label: 'Rotate', icon: 'rotate-cw', act: () => onRotate(key) },
+              { label: 'Revoke', icon: 'x', danger: true, act: () => revoke(key, reload) },
+            ]}
+          />
+        ),
+      })}
     />
   );
 }
 
-function columns(view: View, onRotate: (key: KeyReply) => void, reload: () => Promise<void>): Column<KeyReply>[] {
-  const shared: Column<KeyReply>[] = [
-    { key: 'name', title: 'Key', phone: 'title', width: 'wide', cell: (key) => <KeyName of={key} /> },
-    { key: 'organizations', title: 'Organizations', phone: 'shown', cell: (key) => <Organizations ids={key.organizations} /> },
-    { key: 'scopes', title: 'Scopes', phone: 'shown', cell: (key) => <Scopes scopes={key.scopes} /> },
-    { key: 'used', title: 'Last used', phone: 'hidden', cell: (key) => <LastUsed of={key} /> },
-    { key: 'ends', title: view === 'used' ? 'Ends' : 'Ended', phone: 'hidden', cell: (key) => <Ends of={key} /> },
-  ];
-  if (view === 'ended') return shared;
+function columns(view: View): Column<KeyReply>[] {
   return [
-    ...shared,
-    {
-      key: 'actions',
-      title: 'Actions',
-      quiet: true,
-      align: 'end',
-      phone: 'action',
-      cell: (key) => (
-        <RowActions
-          of={key.name}
-          actions={[
-            { label: 'Rotate', icon: 'rotate-cw', act: () => onRotate(key) },
-            { label: 'Revoke', icon: 'x', danger: true, act: () => revoke(key, reload) },
-          ]}
-        />
-      ),
-    },
+    { title: 'Key', phone: 'title', width: 'wide', cell: (key) => <KeyName of={key} /> },
+    { title: 'Organizations', phone: 'shown', cell: (key) => <Organizations ids={key.organizations} /> },
+    { title: 'Scopes', phone: 'shown', cell: (key) => <Scopes scopes={key.scopes} /> },
+    { title: 'Last used', phone: 'hidden', cell: (key) => <LastUsed of={key} /> },
+    { title: view === 'used' ? 'Ends' : 'Ended', phone: 'hidden', cell: (key) => <Ends of={key} /> },
   ];
 }
 
@@ -189,7 +167,7 @@ function KeyName({ of: key }: { of: KeyReply }) {
   return (
     <>
       <span class="row">
-        <bdi class="cell-main">{key.name}</bdi>
+        <Name name={key.name} whole class="cell-main" />
         {me.value?.key?.id === key.id && <Tag>this session</Tag>}
       </span>
       <span class="cell-sub mono">{key.id}</span>
@@ -257,7 +235,7 @@ function hasEnded(key: KeyReply): boolean {
 async function revoke(key: KeyReply, reload: () => Promise<void>): Promise<void> {
   const own = me.peek()?.key?.id === key.id;
   const done = await ask({
-    title: `Revoke ${key.name}?`,
+    title: `Revoke ${spoken(key.name)}?`,
     text: (
       <>
         <p>
@@ -278,15 +256,10 @@ async function revoke(key: KeyReply, reload: () => Promise<void>): Promise<void>
     ),
     verb: 'Revoke',
     danger: true,
-    ...(own && { typed: key.name }),
+    ...(own && { typed: spoken(key.name) }),
     act: () => call('POST', '/admin/keys/{key_id}/revoke', { path: { key_id: key.id }, body: {} }),
   });
   if (!done) return;
-  say(`${key.name} was revoked`);
+  say(`${spoken(key.name)} was revoked`);
   await reload();
-}
-
-/** How many organizations a key names, in words. */
-export function organizationsInWords(ids: readonly string[]): string {
-  return ids.includes('*') ? 'all organizations' : counted(ids.length, 'organization');
 }

@@ -1,15 +1,15 @@
-/** The dialog that makes a key. */
+/** The dialog that makes a key. The page of keys shows its secret, so the first key of a server leads there. */
 
 import { useState } from 'preact/hooks';
-import { call, Problem, type NewKeyReply } from '../../api/call';
+import { call } from '../../api/call';
 import { organizations } from '../../data/place';
-import { Button } from '../../parts/button';
 import { Checkbox, Radios } from '../../parts/checkbox';
-import { Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
+import { FormDialog } from '../../parts/dialog';
 import { SelectField, TextField } from '../../parts/field';
 import { Notice } from '../../parts/notice';
+import { go } from '../../router';
 import { isOpen, signIn } from '../../session';
+import { freshKey } from './fresh';
 
 const SCOPES = ['read', 'write', 'delete', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -30,7 +30,7 @@ const LIVES = [
   { value: '31536000', label: '1 year' },
 ] as const;
 
-export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade: (key: NewKeyReply) => void }) {
+export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
   const first = isOpen.value;
   const [name, setName] = useState(first ? 'admin' : '');
   const [reach, setReach] = useState<'some' | 'all'>(first ? 'all' : 'some');
@@ -38,8 +38,6 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
   const [scopes, setScopes] = useState<ReadonlySet<Scope>>(new Set(first ? ['admin'] : ['read']));
   const [life, setLife] = useState<string>('');
   const [understood, setUnderstood] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
 
   const organizationIds = ids.split(/[\s,;]+/).filter(Boolean);
@@ -53,24 +51,21 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
 
   const make = async () => {
     setTried(true);
-    if (!ready || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { data } = await call('POST', '/admin/keys', {
-        body: {
-          name: name.trim(),
-          organizations: reach === 'all' ? ['*'] : organizationIds,
-          scopes: SCOPES.filter((scope) => scopes.has(scope)),
-          ...(life && { expires_in_s: Number(life) }),
-        },
-      });
-      if (first) await signIn(data.key);
-      onMade(data);
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
+    if (!ready) return;
+    const { data } = await call('POST', '/admin/keys', {
+      body: {
+        name: name.trim(),
+        organizations: reach === 'all' ? ['*'] : organizationIds,
+        scopes: SCOPES.filter((scope) => scopes.has(scope)),
+        ...(life && { expires_in_s: Number(life) }),
+      },
+    });
+    freshKey.value = { key: data, rotated: false };
+    if (first) {
+      await signIn(data.key);
+      go('store/keys');
     }
+    onMade();
   };
 
   const toggle = (scope: Scope, on: boolean) => {
@@ -79,22 +74,9 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
     else next.delete(scope);
     setScopes(next);
   };
-  const serverField = error instanceof Problem ? error.field : undefined;
 
   return (
-    <Dialog
-      title={first ? 'Make the first key' : 'New key'}
-      onClose={() => !busy && onClose()}
-      onSubmit={make}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Make key
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={first ? 'Make the first key' : 'New key'} verb="Make key" onClose={onClose} act={make}>
       {first && (
         <Notice kind="warn" icon="lock">
           <p>
@@ -111,7 +93,7 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
         maxLength={255}
         autoComplete="off"
         autofocus
-        error={(tried && problems.name) || (serverField === 'name' ? String((error as Problem).detail) : undefined)}
+        error={tried ? problems.name : undefined}
       />
       {!first && (
         <>
@@ -169,8 +151,7 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
           {tried && problems.understood && <p class="field-error">{problems.understood}</p>}
         </div>
       )}
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -8,6 +8,7 @@ import { Empty } from '../../parts/empty';
 import { ErrorBox } from '../../parts/error';
 import { SearchField } from '../../parts/field';
 import { Blocks } from '../../parts/loading';
+import { Name } from '../../parts/name';
 import { Notice } from '../../parts/notice';
 import { Size } from '../../parts/size';
 import { Table } from '../../parts/table';
@@ -137,24 +138,22 @@ function OrganizationTable({ rows }: { rows: readonly OrganizationReply[] }) {
       onRow={(row) => go(`org/${row.organization_id}/files`)}
       columns={[
         {
-          key: 'name',
           title: 'Organization',
           phone: 'title',
           width: 'wide',
           cell: (row) => (
             <>
               <a class="cell-main" href={href(`org/${row.organization_id}/files`)}>
-                <bdi>{row.binding?.organization_name ?? row.organization_id}</bdi>
+                <Name name={row.binding?.organization_name ?? row.organization_id} whole />
               </a>
               {row.binding && <span class="cell-sub">{row.organization_id}</span>}
             </>
           ),
         },
-        { key: 'files', title: 'Files', align: 'end', cell: (row) => count(row.files) },
-        { key: 'bytes', title: 'Stored', align: 'end', cell: (row) => <Size bytes={row.bytes} /> },
-        { key: 'quota', title: 'Of its quota', phone: 'hidden', cell: (row) => <Quota row={row} /> },
+        { title: 'Files', align: 'end', cell: (row) => count(row.files) },
+        { title: 'Stored', align: 'end', cell: (row) => <Size bytes={row.bytes} /> },
+        { title: 'Of its quota', phone: 'hidden', cell: (row) => <Quota row={row} /> },
         {
-          key: 'binding',
           title: 'New files go to',
           phone: 'hidden',
           cell: (row) =>
@@ -169,19 +168,12 @@ function OrganizationTable({ rows }: { rows: readonly OrganizationReply[] }) {
               <span class="quiet-text">the server</span>
             ),
         },
-        {
-          key: 'storage',
-          title: 'Actions',
-          quiet: true,
-          align: 'end',
-          phone: 'action',
-          cell: (row) => (
+      ]}
+      buttons={(row) => (
             <a class="button plain small" href={href(`org/${row.organization_id}/storage`)} aria-label={`Storage of ${row.organization_id}`}>
               Storage
             </a>
-          ),
-        },
-      ]}
+          )}
     />
   );
 }

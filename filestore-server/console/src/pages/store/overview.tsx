@@ -3,7 +3,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, type AdminProvider, type Snapshot, type StatusAdvice, type StatusReply } from '../../api/call';
 import { gather, askNames, useActivity } from '../../data/activity';
-import { live, silentBecause } from '../../data/events';
 import { organizations, organizationsComplete } from '../../data/place';
 import { useStatus } from '../../data/status';
 import { AdviceCard } from '../../parts/advice';
@@ -25,6 +24,7 @@ import { Page } from '../../shell/page';
 import { count, counted, size } from '../../text/sizes';
 import { clockSeconds, fully, short, utc } from '../../text/times';
 import { describe } from '../activity/describe';
+import { Live } from '../activity/live';
 import { age, CheckDialog, isDown, ProviderState, sinceWords } from './providers-shared';
 import { PurgeDialog } from './purge';
 import { useSnapshots } from './snapshots';
@@ -43,9 +43,11 @@ export function Overview() {
       actions={
         <>
           <Live />
-          <CopyButton icon="braces" text={() => JSON.stringify(data, null, 2)}>
-            Copy as JSON
-          </CopyButton>
+          {data && (
+            <CopyButton icon="braces" text={() => JSON.stringify(data, null, 2)}>
+              Copy as JSON
+            </CopyButton>
+          )}
         </>
       }
     >
@@ -54,7 +56,7 @@ export function Overview() {
           <Shown of={status} rows={8} what="State">
             {(now) => (
               <div class="stack">
-                <Advice status={now} onCheck={setChecked} />
+                <Advice status={now} onCheck={setChecked} reload={status.reload} />
                 <Figures status={now} />
                 <Providers status={now} onCheck={setChecked} />
                 <Work status={now} onPurge={() => setPurging(true)} reload={status.reload} />
@@ -80,15 +82,10 @@ export function Overview() {
   );
 }
 
-function Live() {
-  if (live.value) return <State kind="ok">Live</State>;
-  return silentBecause.value ? <State kind="off">Events are off</State> : <State kind="wait">Connecting</State>;
-}
-
 /** How long a provider that recovered keeps its green line. */
 const RECOVERED_MS = 60_000;
 
-function Advice({ status, onCheck }: { status: StatusReply; onCheck: (code: string) => void }) {
+function Advice({ status, onCheck, reload }: { status: StatusReply; onCheck: (code: string) => void; reload: () => Promise<void> }) {
   const recovered = useRecovered(status.providers);
   return (
     <>
@@ -97,7 +94,7 @@ function Advice({ status, onCheck }: { status: StatusReply; onCheck: (code: stri
         return provider && isDown(provider) && provider.is_configured ? (
           <DownCard key={advice.about} provider={provider} reads={advice.problem.startsWith('gets no writes')} onCheck={onCheck} />
         ) : (
-          <OtherCard key={`${advice.about} ${index}`} advice={advice} />
+          <OtherCard key={`${advice.about} ${index}`} advice={advice} reload={reload} />
         );
       })}
       {recovered.map((code) => (
@@ -183,9 +180,21 @@ const ABOUT: Record<string, string> = {
 
 const GRAVE = new Set(['database', 'storage', 'records', 'blobs']);
 
-function OtherCard({ advice }: { advice: StatusAdvice }) {
+function OtherCard({ advice, reload }: { advice: StatusAdvice; reload: () => Promise<void> }) {
   return (
-    <AdviceCard kind={GRAVE.has(advice.about) || /refused/.test(advice.problem) ? 'bad' : 'warn'} title={`${ABOUT[advice.about] ?? advice.about}: ${advice.problem}`}>
+    <AdviceCard
+      kind={GRAVE.has(advice.about) || /refused/.test(advice.problem) ? 'bad' : 'warn'}
+      title={`${ABOUT[advice.about] ?? advice.about}: ${advice.problem}`}
+      action={
+        advice.about === 'sync' ? (
+          <Button icon="rotate-cw" onClick={() => retrySync(reload)}>
+            Retry
+          </Button>
+        ) : (
+          advice.about === 'checks' && <LinkButton href={href('store/checks')}>Open checks</LinkButton>
+        )
+      }
+    >
       <WithCode text={`${advice.next.charAt(0).toUpperCase()}${advice.next.slice(1)}.`} />
     </AdviceCard>
   );
@@ -270,7 +279,6 @@ function Providers({ status, onCheck }: { status: StatusReply; onCheck: (code: s
         rowClass={(provider) => provider.state === 'open' && 'sick'}
         columns={[
           {
-            key: 'provider',
             title: 'Provider',
             phone: 'title',
             cell: (provider) => (
@@ -284,26 +292,19 @@ function Providers({ status, onCheck }: { status: StatusReply; onCheck: (code: s
               </>
             ),
           },
-          { key: 'state', title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
-          { key: 'copy', title: 'To copy', align: 'end', cell: (provider) => <Waiting value={provider.backlog.sync} /> },
-          { key: 'purge', title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.purge} /> },
-          { key: 'drop', title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.dropped} /> },
-          { key: 'oldest', title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
-          {
-            key: 'check',
-            title: 'Actions',
-            quiet: true,
-            align: 'end',
-            phone: 'action',
-            cell: (provider) =>
+          { title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
+          { title: 'To copy', align: 'end', cell: (provider) => <Waiting value={provider.backlog.sync} /> },
+          { title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.purge} /> },
+          { title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Waiting value={provider.backlog.dropped} /> },
+          { title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
+        ]}
+        buttons={(provider) =>
               provider.storage_location === 'CLOUD' &&
               provider.is_configured && (
                 <Button size="small" label={`Check ${provider.provider_code}`} onClick={() => onCheck(provider.provider_code)}>
                   Check
                 </Button>
-              ),
-          },
-        ]}
+              )}
       />
     </Panel>
   );
@@ -352,10 +353,10 @@ function SyncRow({ status, reload }: { status: StatusReply; reload: () => Promis
           <StackedBar
             total={total}
             parts={[
-              { key: 'synced', value: synced, tone: 'ok' },
-              { key: 'syncing', value: syncing, tone: 'accent' },
-              { key: 'pending', value: pending, tone: 'rest' },
-              { key: 'failed', value: failed, tone: 'bad' },
+              { value: synced, tone: 'ok' },
+              { value: syncing, tone: 'accent' },
+              { value: pending, tone: 'rest' },
+              { value: failed, tone: 'bad' },
             ]}
           />
         )}

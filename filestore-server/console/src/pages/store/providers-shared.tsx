@@ -6,6 +6,7 @@ import { Button } from '../../parts/button';
 import { Dialog } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
 import { Late } from '../../parts/loading';
+import { Name } from '../../parts/name';
 import { Notice } from '../../parts/notice';
 import { State, type StateKind } from '../../parts/state';
 import { clock, day, short } from '../../text/times';
@@ -120,7 +121,7 @@ function Steps({ report }: { report: ProviderCheckReport }) {
             <State kind={outcome.kind}>{outcome.word}</State>
             <span class="step-name">{step.name}</span>
             <span class="step-detail">
-              <bdi>{step.detail}</bdi>
+              <Name name={step.detail} whole />
             </span>
           </li>
         );

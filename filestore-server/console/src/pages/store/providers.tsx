@@ -7,6 +7,7 @@ import { AdviceCard } from '../../parts/advice';
 import { Button } from '../../parts/button';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
+import { Name } from '../../parts/name';
 import { Notice } from '../../parts/notice';
 import { Aside, Panel } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
@@ -56,7 +57,6 @@ export function Providers() {
                 onRow={(provider) => go(`store/providers/${provider.provider_code}`)}
                 columns={[
                   {
-                    key: 'provider',
                     title: 'Provider',
                     phone: 'title',
                     cell: (provider) => (
@@ -70,32 +70,24 @@ export function Providers() {
                       </>
                     ),
                   },
-                  { key: 'state', title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
-                  { key: 'kind', title: 'Kind', phone: 'hidden', cell: (provider) => <Tag>{provider.scheme}</Tag> },
+                  { title: 'State', cell: (provider) => <ProviderState provider={provider} /> },
+                  { title: 'Kind', phone: 'hidden', cell: (provider) => <Tag>{provider.scheme}</Tag> },
                   {
-                    key: 'bound',
                     title: 'Organizations',
                     align: 'end',
                     cell: (provider) => count(boundTo(provider, bindings).length),
                   },
-                  { key: 'copy', title: 'To copy', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.sync} /> },
-                  { key: 'purge', title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.purge} /> },
-                  { key: 'drop', title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.dropped} /> },
-                  { key: 'oldest', title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
-                  {
-                    key: 'check',
-                    title: 'Actions',
-                    quiet: true,
-                    align: 'end',
-                    phone: 'action',
-                    cell: (provider) =>
+                  { title: 'To copy', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.sync} /> },
+                  { title: 'To purge', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.purge} /> },
+                  { title: 'To drop', align: 'end', phone: 'hidden', cell: (provider) => <Count value={provider.backlog.dropped} /> },
+                  { title: 'Oldest', align: 'end', phone: 'hidden', cell: (provider) => age(provider.backlog.oldest_secs) },
+                ]}
+                buttons={(provider) =>
                       canCheck(provider) && (
                         <Button size="small" label={`Check ${provider.provider_code}`} onClick={() => setChecked(provider.provider_code)}>
                           Check
                         </Button>
-                      ),
-                  },
-                ]}
+                      )}
               />
               <div class="page-notice">
                 <Notice>
@@ -160,7 +152,7 @@ export function Provider() {
         )
       }
     >
-      <div class="sided">
+      <div class="sided" tabIndex={0} role="region" aria-label={`Provider ${code}`}>
         <div class="sided-main">
           <Shown of={loaded} what="Provider">
             {({ bindings }) =>
@@ -242,20 +234,19 @@ function Bound({ provider, bindings }: { provider: AdminProvider; bindings: read
           onRow={(binding) => go(`org/${binding.organizationId}/storage`)}
           columns={[
             {
-              key: 'organization',
               title: 'Organization',
               phone: 'title',
               cell: (binding) => (
                 <>
                   <a class="cell-main" href={href(`org/${binding.organizationId}/storage`)}>
-                    <bdi>{binding.organizationName}</bdi>
+                    <Name name={binding.organizationName} whole />
                   </a>{' '}
                   <span class="cell-beside">{binding.organizationId}</span>
                 </>
               ),
             },
-            { key: 'way', title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
-            { key: 'since', title: 'Bound since', cell: (binding) => <Time at={binding.effectiveFrom} /> },
+            { title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
+            { title: 'Bound since', cell: (binding) => <Time at={binding.effectiveFrom} /> },
           ]}
         />
       )}
@@ -277,7 +268,7 @@ function Facts({ provider }: { provider: AdminProvider }) {
         />
         {provider.last_error !== null && !isDown(provider) && (
           <p class="fact-error">
-            <bdi>{provider.last_error}</bdi>
+            <Name name={provider.last_error} whole />
           </p>
         )}
       </Aside>

@@ -3,9 +3,7 @@
 import { useState } from 'preact/hooks';
 import { call, type PurgeReport } from '../../api/call';
 import { useLoad } from '../../data/load';
-import { Button } from '../../parts/button';
-import { CancelButton, Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
+import { FormDialog } from '../../parts/dialog';
 import { TextField } from '../../parts/field';
 import { Shown } from '../../parts/loaded';
 import { Notice } from '../../parts/notice';
@@ -18,41 +16,27 @@ export function PurgeDialog({ now, onClose, onDone }: { now: boolean; onClose: (
     (await call('POST', '/admin/purge/run', { body: { dry_run: true, ...(now && { now }) }, signal })).data,
   );
   const [typed, setTyped] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const files = plan.data?.purged ?? 0;
   const work = plan.data ? plan.data.purged + plan.data.expired + plan.data.blobs_removed : 0;
   const asksNumber = now && files > 0;
   const ready = work > 0 && (!asksNumber || typed.replaceAll(',', '').trim() === String(files));
 
   const run = async () => {
-    if (!ready || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { data } = await call('POST', '/admin/purge/run', { body: now ? { now } : {} });
-      say(result(data));
-      onDone();
-      onClose();
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    const { data } = await call('POST', '/admin/purge/run', { body: now ? { now } : {} });
+    say(result(data));
+    onDone();
+    onClose();
   };
 
   return (
-    <Dialog
+    <FormDialog
       title={now ? 'Purge all deleted files now' : 'Purge what is due'}
-      onClose={() => !busy && onClose()}
-      onSubmit={run}
-      actions={
-        <>
-          <CancelButton onClick={onClose} />
-          <Button type="submit" kind="danger" disabled={!ready} busy={busy}>
-            Purge
-          </Button>
-        </>
-      }
+      verb="Purge"
+      danger
+      cautious
+      disabled={!ready}
+      onClose={onClose}
+      act={run}
     >
       <Shown of={plan} rows={2} what="Plan">
         {(data) => (
@@ -77,8 +61,7 @@ export function PurgeDialog({ now, onClose, onDone }: { now: boolean; onClose: (
         )}
       </Shown>
       {asksNumber && <TextField label={`Type ${files} to confirm`} value={typed} onInput={setTyped} inputMode="numeric" autoComplete="off" mono />}
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -1,12 +1,12 @@
 /** The dialog that gives a key a new secret. */
 
 import { useState } from 'preact/hooks';
-import { call, type KeyReply, type NewKeyReply } from '../../api/call';
-import { Button } from '../../parts/button';
+import { call, type KeyReply } from '../../api/call';
 import { Radios } from '../../parts/checkbox';
-import { Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
+import { FormDialog } from '../../parts/dialog';
 import { me, signIn } from '../../session';
+import { spoken } from '../../text/names';
+import { freshKey } from './fresh';
 
 export const OVERLAPS = [
   { value: '0', label: 'None' },
@@ -23,44 +23,23 @@ export function RotateDialog({
 }: {
   target: KeyReply;
   onClose: () => void;
-  onRotated: (key: NewKeyReply) => void;
+  onRotated: () => void;
 }) {
   const [overlap, setOverlap] = useState<Overlap>('86400');
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
   const own = me.value?.key?.id === target.id;
 
   const rotate = async () => {
-    if (busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { data } = await call('POST', '/admin/keys/{key_id}/rotate', {
-        path: { key_id: target.id },
-        body: { overlap_s: Number(overlap) },
-      });
-      if (own) await signIn(data.key);
-      onRotated(data);
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    const { data } = await call('POST', '/admin/keys/{key_id}/rotate', {
+      path: { key_id: target.id },
+      body: { overlap_s: Number(overlap) },
+    });
+    if (own) await signIn(data.key);
+    freshKey.value = { key: data, rotated: true };
+    onRotated();
   };
 
   return (
-    <Dialog
-      title={`Rotate ${target.name}`}
-      onClose={() => !busy && onClose()}
-      onSubmit={rotate}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={overlap === '0' ? 'danger' : 'primary'} busy={busy}>
-            Rotate
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={`Rotate ${spoken(target.name)}`} verb="Rotate" danger={overlap === '0'} onClose={onClose} act={rotate}>
       <p class="dialog-text">The key gets a new secret, which is shown once. Its id, scopes and organizations stay.</p>
       <Radios legend="The secret before is accepted for" value={overlap} onChange={setOverlap} choices={OVERLAPS} row />
       <p class="dialog-text">
@@ -69,7 +48,6 @@ export function RotateDialog({
           : 'Programs with the secret of now keep working during this time. Replace the secret in each of them before it ends.'}
       </p>
       {own && <p class="dialog-text">This session continues with the new secret.</p>}
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }

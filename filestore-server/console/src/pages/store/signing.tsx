@@ -35,39 +35,29 @@ export function SigningSecrets() {
               rows={list}
               rowKey={(secret) => secret.kid}
               columns={[
-                { key: 'kid', title: 'Name in the URL', phone: 'title', cell: (secret) => <code>{secret.kid}</code> },
+                { title: 'Name in the URL', phone: 'title', cell: (secret) => <code>{secret.kid}</code> },
                 {
-                  key: 'state',
                   title: 'Use',
                   cell: (secret) =>
                     secret.signs ? <State kind="ok">Signs new links</State> : <State kind="wait">Accepts older links</State>,
                 },
                 {
-                  key: 'made',
                   title: 'Made',
                   phone: 'hidden',
                   cell: (secret) => (secret.created_at === null ? 'in the configuration' : <Time at={secret.created_at} />),
                 },
                 {
-                  key: 'until',
                   title: 'Accepted until',
                   cell: (secret) =>
                     secret.valid_until === null ? <span class="quiet-text">no end</span> : <Time at={secret.valid_until} />,
                 },
-                {
-                  key: 'actions',
-                  title: 'Actions',
-                  quiet: true,
-                  align: 'end',
-                  phone: 'action',
-                  cell: (secret) =>
+              ]}
+              buttons={(secret) =>
                     !secret.configured && (
                       <Button size="small" kind="danger" label={`Revoke ${secret.kid}`} onClick={() => revoke(secret, secrets)}>
                         Revoke
                       </Button>
-                    ),
-                },
-              ]}
+                    )}
             />
             )
           }

@@ -1,12 +1,10 @@
 /** The dialog that makes or edits a webhook. */
 
 import { useState } from 'preact/hooks';
-import { call, Problem, type NewWebhookReply, type WebhookReply } from '../../api/call';
+import { call, type NewWebhookReply, type WebhookReply } from '../../api/call';
 import { organizations } from '../../data/place';
-import { Button } from '../../parts/button';
 import { Checkbox, Radios } from '../../parts/checkbox';
-import { Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
+import { FormDialog } from '../../parts/dialog';
 import { TextField } from '../../parts/field';
 
 const GROUPS = [
@@ -39,8 +37,6 @@ export function WebhookDialog({
   const [types, setTypes] = useState<ReadonlySet<string>>(new Set(edited?.types.length ? edited.types : ['file.*']));
   const [from, setFrom] = useState<'end' | 'start'>('end');
   const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
 
   const problems = {
     url: wrongUrl(url),
@@ -51,27 +47,20 @@ export function WebhookDialog({
 
   const save = async () => {
     setTried(true);
-    if (busy || Object.values(problems).some((problem) => problem !== undefined)) return;
-    setBusy(true);
-    setError(null);
+    if (Object.values(problems).some((problem) => problem !== undefined)) return;
     const chosen = which === 'all' ? [] : [...types];
-    try {
-      if (edited) {
-        const body = { url: url.trim(), name: name.trim(), types: chosen };
-        onEdited?.((await call('PATCH', '/webhooks/{webhook_id}', { path: { webhook_id: edited.id }, body })).data);
-      } else {
-        const body = {
-          url: url.trim(),
-          name: name.trim(),
-          from,
-          ...(chosen.length > 0 && { types: chosen }),
-          ...(reach === 'one' && { organization_id: organization.trim() }),
-        };
-        onMade?.((await call('POST', '/webhooks', { body })).data);
-      }
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
+    const shared = { url: url.trim(), name: name.trim() };
+    if (edited) {
+      const body = { ...shared, types: chosen };
+      onEdited?.((await call('PATCH', '/webhooks/{webhook_id}', { path: { webhook_id: edited.id }, body })).data);
+    } else {
+      const body = {
+        ...shared,
+        from,
+        ...(chosen.length > 0 && { types: chosen }),
+        ...(reach === 'one' && { organization_id: organization.trim() }),
+      };
+      onMade?.((await call('POST', '/webhooks', { body })).data);
     }
   };
 
@@ -81,22 +70,9 @@ export function WebhookDialog({
     else next.delete(type);
     setTypes(next);
   };
-  const field = error instanceof Problem ? error.field : undefined;
 
   return (
-    <Dialog
-      title={edited ? 'Edit the webhook' : 'New webhook'}
-      onClose={() => !busy && onClose()}
-      onSubmit={save}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            {edited ? 'Save' : 'Make webhook'}
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={edited ? 'Edit the webhook' : 'New webhook'} verb={edited ? 'Save' : 'Make webhook'} onClose={onClose} act={save}>
       <TextField
         label="URL"
         type="url"
@@ -105,7 +81,7 @@ export function WebhookDialog({
         placeholder="https://app.example.org/hook"
         autoComplete="off"
         autofocus
-        error={(tried && problems.url) || (field === 'url' && error instanceof Problem ? error.detail : undefined)}
+        error={tried ? problems.url : undefined}
         hint="By default, only https and public addresses are allowed."
       />
       <TextField label="Name" value={name} onInput={setName} optional maxLength={200} autoComplete="off" placeholder="search index" />
@@ -171,8 +147,7 @@ export function WebhookDialog({
           ]}
         />
       )}
-      {error !== null && field !== 'url' && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -7,7 +7,7 @@ import { AdviceCard } from '../../parts/advice';
 import { Button } from '../../parts/button';
 import { Radios } from '../../parts/checkbox';
 import { Id } from '../../parts/copy';
-import { ask, Dialog } from '../../parts/dialog';
+import { ask, FormDialog } from '../../parts/dialog';
 import { ErrorLine } from '../../parts/error';
 import { Shown } from '../../parts/loaded';
 import { MenuButton } from '../../parts/menu';
@@ -23,8 +23,10 @@ import { go, href, route } from '../../router';
 import { Page } from '../../shell/page';
 import { counted } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
+import { freshWebhook } from './fresh';
+import { sinceWords } from './providers-shared';
 import { OVERLAPS, type Overlap } from './rotate';
-import { answerInWords, DISABLED, EventTypes, FreshWebhook, freshWebhook, hostOf, WebhookState } from './webhooks';
+import { answerInWords, DISABLED, EventTypes, FreshWebhook, nameOf, WebhookState } from './webhooks';
 import { WebhookDialog } from './webhook-form';
 
 export function Webhook() {
@@ -35,7 +37,7 @@ export function Webhook() {
     5_000,
   );
   const [dialog, setDialog] = useState<'edit' | 'rotate' | 'enable' | null>(null);
-  const name = hook.data ? hook.data.name || hostOf(hook.data.url) : 'Webhook';
+  const name = hook.data ? nameOf(hook.data) : 'Webhook';
 
   return (
     <Page
@@ -146,7 +148,7 @@ function Advice({ hook, onEnable }: { hook: WebhookReply; onEnable: () => void }
           'The endpoint accepts no event'
         ) : (
           <>
-            The endpoint has accepted no event since {whenWithin(hook.failing_since)}, for <Since at={hook.failing_since} />
+            The endpoint has accepted no event since {sinceWords(hook.failing_since)}, for <Since at={hook.failing_since} />
           </>
         )
       }
@@ -285,7 +287,6 @@ function Failures({ hook }: { hook: WebhookReply }) {
                 rowKey={(row) => row.event_id}
                 columns={[
                   {
-                    key: 'event',
                     title: 'Event',
                     phone: 'title',
                     cell: (row) => (
@@ -295,25 +296,18 @@ function Failures({ hook }: { hook: WebhookReply }) {
                       </>
                     ),
                   },
-                  { key: 'state', title: 'State', cell: (row) => <FailureState row={row} /> },
-                  { key: 'attempts', title: 'Attempts', align: 'end', phone: 'hidden', cell: (row) => row.attempts },
-                  { key: 'status', title: 'Last answer', align: 'end', cell: (row) => row.last_status ?? 'none' },
-                  { key: 'at', title: 'When', cell: (row) => <Time at={row.at} /> },
-                  {
-                    key: 'again',
-                    title: 'Actions',
-                    quiet: true,
-                    align: 'end',
-                    phone: 'action',
-                    cell: (row) =>
+                  { title: 'State', cell: (row) => <FailureState row={row} /> },
+                  { title: 'Attempts', align: 'end', phone: 'hidden', cell: (row) => row.attempts },
+                  { title: 'Last answer', align: 'end', cell: (row) => row.last_status ?? 'none' },
+                  { title: 'When', cell: (row) => <Time at={row.at} /> },
+                ]}
+                buttons={(row) =>
                       row.state === 'failed' &&
                       hook.state !== 'disabled' && (
                         <Button size="small" label={`Send ${row.type} of ${row.event_id} again`} onClick={() => redeliver(hook, row, failures)}>
                           Send again
                         </Button>
-                      ),
-                  },
-                ]}
+                      )}
               />
               {next !== null && (
                 <div class="panel-more">
@@ -371,38 +365,17 @@ function Facts({ hook }: { hook: WebhookReply }) {
 function RotateWebhook({ hook, onClose, reload }: { hook: WebhookReply; onClose: () => void; reload: () => Promise<void> }) {
   const overlaps = hook.former_secret_until !== null;
   const [overlap, setOverlap] = useState<Overlap>(overlaps ? '0' : '86400');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const rotate = async () => {
-    if (busy) return;
-    setBusy(true);
-    try {
-      const { data } = await call('POST', '/webhooks/{webhook_id}/rotate', {
-        path: { webhook_id: hook.id },
-        body: { overlap_s: Number(overlap) },
-      });
-      freshWebhook.value = data;
-      onClose();
-      await reload();
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    const { data } = await call('POST', '/webhooks/{webhook_id}/rotate', {
+      path: { webhook_id: hook.id },
+      body: { overlap_s: Number(overlap) },
+    });
+    freshWebhook.value = data;
+    onClose();
+    await reload();
   };
   return (
-    <Dialog
-      title="Rotate the secret"
-      onClose={() => !busy && onClose()}
-      onSubmit={rotate}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={overlap === '0' ? 'danger' : 'primary'} busy={busy}>
-            Rotate
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Rotate the secret" verb="Rotate" danger={overlap === '0'} onClose={onClose} act={rotate}>
       <Radios
         legend="The secret before signs too for"
         value={overlap}
@@ -417,43 +390,20 @@ function RotateWebhook({ hook, onClose, reload }: { hook: WebhookReply; onClose:
             ? 'The receiver cannot verify events until it has the new secret.'
             : 'Each event carries both signatures during this time, so you can change the receiver at any moment.'}
       </p>
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 
 function EnableDialog({ hook, onClose, loaded }: { hook: WebhookReply; onClose: () => void; loaded: Loaded<WebhookReply> }) {
   const [from, setFrom] = useState<'here' | 'end' | 'start'>('here');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const enable = async () => {
-    if (busy) return;
-    setBusy(true);
-    try {
-      const body = from === 'here' ? {} : { from };
-      const { data } = await call('POST', '/webhooks/{webhook_id}/enable', { path: { webhook_id: hook.id }, body });
-      loaded.set({ ...data });
-      onClose();
-      say('The webhook sends events again');
-    } catch (reason) {
-      setError(reason);
-      setBusy(false);
-    }
+    const body = from === 'here' ? {} : { from };
+    loaded.set((await call('POST', '/webhooks/{webhook_id}/enable', { path: { webhook_id: hook.id }, body })).data);
+    onClose();
+    say('The webhook sends events again');
   };
   return (
-    <Dialog
-      title="Send events again"
-      onClose={() => !busy && onClose()}
-      onSubmit={enable}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Enable
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Send events again" verb="Enable" onClose={onClose} act={enable}>
       <Radios
         legend="Begin"
         value={from}
@@ -464,8 +414,7 @@ function EnableDialog({ hook, onClose, loaded }: { hook: WebhookReply; onClose: 
           { value: 'start', label: 'With everything that the log has', hint: 'The endpoint gets events again that it has had.' },
         ]}
       />
-      {error !== null && <ErrorLine error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 
@@ -483,7 +432,7 @@ async function disable(hook: WebhookReply, loaded: Loaded<WebhookReply>): Promis
 
 async function remove(hook: WebhookReply): Promise<void> {
   const done = await ask({
-    title: `Delete the webhook ${hook.name || hostOf(hook.url)}?`,
+    title: `Delete the webhook ${nameOf(hook)}?`,
     text: 'Its secret and its list of failures are deleted too. Events that wait for it are not sent.',
     verb: 'Delete',
     danger: true,

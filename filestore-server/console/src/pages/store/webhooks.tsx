@@ -1,27 +1,25 @@
 /** Webhooks: which endpoints get events, and how it goes. */
 
-import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { call, type NewWebhookReply, type WebhookReply } from '../../api/call';
+import { call, type WebhookReply } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { Button } from '../../parts/button';
 import { Empty } from '../../parts/empty';
 import { Shown } from '../../parts/loaded';
+import { Name } from '../../parts/name';
 import { SecretNotice } from '../../parts/secret';
 import { State } from '../../parts/state';
 import { Table } from '../../parts/table';
 import { Tag, Tags } from '../../parts/tag';
 import { Time } from '../../parts/time';
 import { go, href } from '../../router';
-import { onEnd } from '../../session';
 import { Page } from '../../shell/page';
+import { spoken } from '../../text/names';
 import { count } from '../../text/sizes';
 import { whenWithin } from '../../text/times';
+import { freshWebhook } from './fresh';
+import { sinceWords } from './providers-shared';
 import { WebhookDialog } from './webhook-form';
-
-/** The webhook that was made or rotated last, with its secret. Stays until it is closed. */
-export const freshWebhook = signal<NewWebhookReply | null>(null);
-onEnd(() => (freshWebhook.value = null));
 
 export function Webhooks() {
   const hooks = useLoad('webhooks', async (signal) => (await call('GET', '/webhooks', { signal })).data, 10_000);
@@ -82,8 +80,8 @@ export function FreshWebhook({ only }: { only?: string }) {
       <SecretNotice
         key={hook.secret}
         secret={hook.secret}
-        what={`secret of ${hook.name || hook.url}`}
-        title={`The secret of ${hook.name || hook.url} is shown this once.`}
+        what={`secret of ${nameOf(hook)}`}
+        title={`The secret of ${nameOf(hook)} is shown this once.`}
         onClose={() => (freshWebhook.value = null)}
       >
         <p>
@@ -106,14 +104,13 @@ function WebhookTable({ hooks }: { hooks: readonly WebhookReply[] }) {
       onRow={(hook) => go(`store/webhooks/${hook.id}`)}
       columns={[
         {
-          key: 'name',
           title: 'Webhook',
           phone: 'title',
           width: 'wide',
           cell: (hook) => (
             <>
               <a class="cell-main" href={href(`store/webhooks/${hook.id}`)}>
-                <bdi>{hook.name || hostOf(hook.url)}</bdi>
+                <Name name={hook.name || hostOf(hook.url)} whole />
               </a>
               <span class="cell-sub">
                 <bdi>{hook.url}</bdi>
@@ -121,16 +118,14 @@ function WebhookTable({ hooks }: { hooks: readonly WebhookReply[] }) {
             </>
           ),
         },
-        { key: 'state', title: 'State', cell: (hook) => <WebhookState hook={hook} /> },
-        { key: 'events', title: 'Events', phone: 'hidden', cell: (hook) => <EventTypes types={hook.types} /> },
+        { title: 'State', cell: (hook) => <WebhookState hook={hook} /> },
+        { title: 'Events', phone: 'hidden', cell: (hook) => <EventTypes types={hook.types} /> },
         {
-          key: 'organization',
           title: 'Organization',
           phone: 'hidden',
           cell: (hook) => (hook.organization_id === null ? <Tag kind="accent">all organizations</Tag> : <Tag>{hook.organization_id}</Tag>),
         },
         {
-          key: 'success',
           title: 'Last accepted',
           cell: (hook) => (hook.last_success_at === null ? <span class="quiet-text">never</span> : <Time at={hook.last_success_at} />),
         },
@@ -161,7 +156,7 @@ export function WebhookState({ hook }: { hook: WebhookReply }) {
   }
   if (hook.state === 'failing') {
     return (
-      <State kind="bad" note={hook.failing_since !== null && <>since {whenWithin(hook.failing_since)}</>}>
+      <State kind="bad" note={hook.failing_since !== null && <>since {sinceWords(hook.failing_since)}</>}>
         Failing
       </State>
     );
@@ -191,7 +186,12 @@ export const DISABLED: Record<string, string> = {
   copied: 'This store is a restored copy. Enable the webhook if the copy takes the place of the original.',
 };
 
-export function hostOf(url: string): string {
+/** The name of a webhook for a sentence, with hidden characters in words. */
+export function nameOf(hook: Pick<WebhookReply, 'name' | 'url'>): string {
+  return spoken(hook.name) || hostOf(hook.url);
+}
+
+function hostOf(url: string): string {
   try {
     return new URL(url).host;
   } catch {

@@ -7,7 +7,7 @@ import { useRate } from '../../data/rate';
 import { forgetRun, runOf, startRun } from '../../data/runs';
 import { useStatus } from '../../data/status';
 import { StackedBar } from '../../parts/bar';
-import { Button } from '../../parts/button';
+import { Button, LinkButton } from '../../parts/button';
 import { ask } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
 import { Shown } from '../../parts/loaded';
@@ -40,6 +40,7 @@ export function Work() {
                 <Migrations status={data} reload={status.reload} />
                 <Purge status={data} open={setPurging} />
                 <Uploads status={data} />
+                <Deliveries />
                 <Variants />
               </div>
             )}
@@ -83,10 +84,10 @@ function Sync({ status, reload }: { status: StatusReply; reload: () => Promise<v
           <StackedBar
             total={total}
             parts={[
-              { key: 'synced', value: synced, tone: 'ok' },
-              { key: 'syncing', value: syncing, tone: 'accent' },
-              { key: 'pending', value: pending, tone: 'rest' },
-              { key: 'failed', value: failed, tone: 'bad' },
+              { value: synced, tone: 'ok' },
+              { value: syncing, tone: 'accent' },
+              { value: pending, tone: 'rest' },
+              { value: failed, tone: 'bad' },
             ]}
           />
         )}
@@ -157,7 +158,6 @@ function Failed({ count: failed, reload }: { count: number; reload: () => Promis
               rowKey={(file) => file.file_id}
               columns={[
                 {
-                  key: 'name',
                   title: 'File',
                   phone: 'title',
                   cell: (file) => (
@@ -166,8 +166,8 @@ function Failed({ count: failed, reload }: { count: number; reload: () => Promis
                     </a>
                   ),
                 },
-                { key: 'organization', title: 'Organization', cell: (file) => file.organization_id },
-                { key: 'error', title: 'Reason', cell: (file) => <bdi>{file.sync_error ?? 'not known'}</bdi> },
+                { title: 'Organization', cell: (file) => file.organization_id },
+                { title: 'Reason', cell: (file) => <bdi>{file.sync_error ?? 'not known'}</bdi> },
               ]}
             />
             {!complete && (
@@ -194,7 +194,6 @@ function Migrations({ status, reload }: { status: StatusReply; reload: () => Pro
           rowKey={(migration) => migration.organization_id}
           columns={[
             {
-              key: 'organization',
               title: 'Organization',
               phone: 'title',
               cell: (migration) => (
@@ -203,16 +202,11 @@ function Migrations({ status, reload }: { status: StatusReply; reload: () => Pro
                 </a>
               ),
             },
-            { key: 'to', title: 'To', cell: (migration) => migration.to },
-            { key: 'files', title: 'Files moved', align: 'end', cell: (migration) => <Count value={migration.files} /> },
-            { key: 'bytes', title: 'Bytes moved', align: 'end', cell: (migration) => <Size bytes={migration.bytes} /> },
-            {
-              key: 'stop',
-              title: 'Actions',
-              quiet: true,
-              align: 'end',
-              phone: 'action',
-              cell: (migration) => (
+            { title: 'To', cell: (migration) => migration.to },
+            { title: 'Files moved', align: 'end', cell: (migration) => <Count value={migration.files} /> },
+            { title: 'Bytes moved', align: 'end', cell: (migration) => <Size bytes={migration.bytes} /> },
+          ]}
+          buttons={(migration) => (
                 <Button
                   size="small"
                   label={`Stop the migration of organization ${migration.organization_id}`}
@@ -220,9 +214,7 @@ function Migrations({ status, reload }: { status: StatusReply; reload: () => Pro
                 >
                   Stop
                 </Button>
-              ),
-            },
-          ]}
+              )}
         />
       )}
     </Panel>
@@ -283,7 +275,6 @@ function Uploads({ status }: { status: StatusReply }) {
                 rowKey={(upload) => upload.upload_id}
                 columns={[
                   {
-                    key: 'name',
                     title: 'Upload',
                     phone: 'title',
                     cell: (upload) => (
@@ -293,21 +284,15 @@ function Uploads({ status }: { status: StatusReply }) {
                       </>
                     ),
                   },
-                  { key: 'state', title: 'State', cell: (upload) => <State kind={upload.state === 'failed' ? 'bad' : upload.state === 'finished' ? 'ok' : 'busy'}>{upload.state}</State> },
+                  { title: 'State', cell: (upload) => <State kind={upload.state === 'failed' ? 'bad' : upload.state === 'finished' ? 'ok' : 'busy'}>{upload.state}</State> },
                   {
-                    key: 'bytes',
                     title: 'Stored',
                     align: 'end',
                     cell: (upload) => (upload.length === null ? size(upload.offset) : `${size(upload.offset)} of ${size(upload.length)}`),
                   },
-                  { key: 'ends', title: 'Ends', phone: 'hidden', cell: (upload) => <Time at={upload.expires_at} /> },
-                  {
-                    key: 'cancel',
-                    title: 'Actions',
-                    quiet: true,
-                    align: 'end',
-                    phone: 'action',
-                    cell: (upload) =>
+                  { title: 'Ends', phone: 'hidden', cell: (upload) => <Time at={upload.expires_at} /> },
+                ]}
+                buttons={(upload) =>
                       upload.state === 'open' && (
                         <Button
                           size="small"
@@ -317,9 +302,7 @@ function Uploads({ status }: { status: StatusReply }) {
                         >
                           Cancel
                         </Button>
-                      ),
-                  },
-                ]}
+                      )}
               />
               {next_cursor !== null && <p class="panel-empty">The oldest {count(items.length)} are shown.</p>}
             </>
@@ -341,6 +324,33 @@ async function cancel(upload_id: string, name: string | null, reload: () => Prom
   if (!done) return;
   say('The upload was cancelled');
   await reload();
+}
+
+function Deliveries() {
+  const hooks = useLoad('webhooks', async (signal) => (await call('GET', '/webhooks', { signal })).data, 10_000);
+  return (
+    <Panel title="Webhooks">
+      <Shown of={hooks} rows={1} what="Webhooks">
+        {(list) => {
+          const of = (state: string) => list.filter((hook) => hook.state === state).length;
+          return list.length === 0 ? (
+            <p class="quiet-text">None. Events are sent to nobody.</p>
+          ) : (
+            <div class="spread wrap">
+              <span class="states">
+                <State kind="ok">{count(of('ok'))} accept</State>
+                <State kind={of('failing') > 0 ? 'bad' : 'ok'}>{count(of('failing'))} failing</State>
+                <State kind="off">{count(of('disabled'))} disabled</State>
+              </span>
+              <LinkButton size="small" href={href('store/webhooks')}>
+                Open webhooks
+              </LinkButton>
+            </div>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
 }
 
 function Variants() {

@@ -26,7 +26,7 @@ import { counted } from '../../text/sizes';
 import { duration, tick } from '../../text/times';
 import { restore } from '../files/actions';
 import { SelectionBar } from '../files/bar';
-import { atTop, Browser, type CellState } from '../files/browser';
+import { atTop, Browser, NewPill, type CellState } from '../files/browser';
 import { pathOf, Tick } from '../files/cells';
 import { FindField } from '../files/find';
 import { Thumb } from '../files/thumb';
@@ -87,6 +87,7 @@ export function TrashPage() {
       {mine && mine.count === 0 && error !== null && <div class="page-body"><ErrorBox error={error} onRetry={() => mine.retry()} what="Trash" /></div>}
       {mine && !empty && !(mine.count === 0 && error !== null) && (
         <div class="browser-place trash">
+          <NewPill listing={mine} />
           <Browser listing={mine} shape={phone ? PHONE : LIST} label="Deleted files" kind="list" columns={COLUMNS.length}
             head={phone ? undefined : <Head />} cell={(record, state) => (phone ? <PhoneRow record={record} state={state} /> : <Row record={record} state={state} />)}
             blank={<span class="block word" />} onOpen={(record) => go(pathOf(record))} onMenu={menu}

@@ -7,6 +7,7 @@ import { Icon } from '../../parts/icon';
 import { Name } from '../../parts/name';
 import { sayError } from '../../parts/toast';
 import { href } from '../../router';
+import { spoken } from '../../text/names';
 import { size } from '../../text/sizes';
 import { when } from '../../text/times';
 import { detailOf } from '../../text/words';
@@ -60,7 +61,7 @@ function under(item: Item): string {
     case 'stored':
       return `Stored, ${size(item.size)}`;
     case 'failed':
-      return typeof item.problem === 'string' ? item.problem : detailOf(item.problem);
+      return refused(item);
     case 'waiting':
       return `Waiting, ${size(item.size)}${item.isDisguised ? '. The name has a hidden character' : ''}`;
     case 'paused':
@@ -71,6 +72,13 @@ function under(item: Item): string {
       return `${size(item.stored)} of ${size(item.size)}${resumed}${disguised}`;
     }
   }
+}
+
+/** Why it was not stored. Of a batch, the file that was refused is named. */
+function refused({ problem, files, count }: Item): string {
+  if (typeof problem === 'string') return problem;
+  const file = count > 1 && problem instanceof Problem && problem.item !== undefined ? files[problem.item] : undefined;
+  return file ? `${spoken(file.name)}: ${detailOf(problem)}` : detailOf(problem);
 }
 
 function Acts({ item }: { item: Item }) {

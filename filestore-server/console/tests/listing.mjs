@@ -1,0 +1,122 @@
+// The listing over many records while others upload and delete: each record that lived throughout appears exactly once,
+// and at most 20 pages of records are kept. `node listing.mjs` (needs `npm ci`).
+import assert from 'node:assert/strict';
+import { build } from 'esbuild';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const console_ = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
+const stub = {
+  name: 'stub',
+  setup(one) {
+    one.onResolve({ filter: /api\/call$|text\/times$/ }, ({ path: name }) => ({ path: name, namespace: 'stub' }));
+    one.onLoad({ filter: /.*/, namespace: 'stub' }, ({ path: name }) => ({
+      contents: name.endsWith('times')
+        ? 'export const utc = { value: true, peek: () => true };'
+        : 'export const call = (...all) => globalThis.answer(...all); export const isAbort = () => false;',
+    }));
+  },
+};
+const { outputFiles } = await build({
+  entryPoints: [path.join(console_, 'src/data/listing.ts')], bundle: true, write: false, format: 'esm', plugins: [stub], nodePaths: [path.join(console_, 'node_modules')],
+});
+const { Listing } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
+
+let state = 7;
+const random = () => ((state = (state * 1103515245 + 12345) % 2147483648) / 2147483648);
+
+/** A store whose cursors name a place in the order, as the server's do. */
+class Store {
+  records = [];
+  next = 0;
+  asked = 0;
+  upload() {
+    const at = this.next++;
+    this.records.unshift({ file_id: `F${String(at).padStart(9, '0')}`, created_at: new Date(1.7e12 + at * 1000).toISOString() });
+  }
+  remove(index) {
+    return this.records.splice(index, 1)[0];
+  }
+  page({ cursor, limit, created_before }) {
+    this.asked += 1;
+    const end = cursor ?? created_before;
+    const from = end === undefined ? 0 : this.records.findIndex((one) => one.created_at < end);
+    const items = from < 0 ? [] : this.records.slice(from, from + limit);
+    const isEnd = from < 0 || from + limit >= this.records.length;
+    return { items, next_cursor: isEnd ? null : items[items.length - 1].created_at };
+  }
+}
+
+const settled = async (listing, from = 0) => {
+  const isHere = () => !listing.loading.value && (from >= listing.count || (listing.at(from) && listing.at(Math.min(from + 40, listing.count - 1))));
+  for (let turn = 0; turn < 200 && (!isHere() || turn < 3); turn += 1) await new Promise((go) => setImmediate(go));
+};
+
+async function scrolls(total, changes) {
+  const store = new Store();
+  for (let at = 0; at < total; at += 1) store.upload();
+  globalThis.answer = async (_method, _path, { query }) => ({ data: store.page(query) });
+  const lived = new Set(store.records.map((one) => one.file_id));
+  const listing = new Listing({ organization: '42', metadata: [] });
+  await listing.more();
+  const seen = new Map();
+  let most = 0;
+  for (let at = 0; ; at += 40) {
+    listing.need(at, at + 40);
+    await settled(listing, at);
+    for (let index = at; index < at + 40; index += 1) {
+      const record = listing.at(index);
+      if (record) seen.set(record.file_id, (seen.get(record.file_id) ?? 0) + 1);
+    }
+    most = Math.max(most, listing.loadedCount);
+    // Others upload at the top, and delete behind the view, where the listing has not been.
+    if (random() < changes) {
+      store.upload();
+      const far = Math.floor(store.records.length * 0.5 + random() * store.records.length * 0.5);
+      const behind = store.records[far];
+      if (behind && listing.indexOf(behind.file_id) < 0 && !seen.has(behind.file_id)) lived.delete(store.remove(far).file_id);
+    }
+    if (listing.complete.value && at >= listing.count) break;
+  }
+  for (const id of lived) assert.equal(seen.get(id), 1, `${id} appeared ${seen.get(id) ?? 0} times`);
+  assert.ok(most <= 20 * 200 + 400, `${most} records were kept`);
+
+  // Back to the top: pages are asked for again, and end where they ended.
+  const again = new Set();
+  for (let at = Math.ceil(listing.count / 40) * 40; at >= 0; at -= 40) {
+    listing.need(at, at + 40);
+    await settled(listing, at);
+    for (let index = at; index < at + 40; index += 1) {
+      const record = listing.at(index);
+      if (record) {
+        assert.ok(!again.has(record.file_id), `${record.file_id} twice on the way back`);
+        again.add(record.file_id);
+      }
+    }
+  }
+  for (const id of lived) assert.ok(again.has(id), `${id} is missing on the way back`);
+
+  // New files come in at the top, once, however often that is asked for at the same moment.
+  const news = Array.from({ length: 30 }, () => (store.upload(), store.records[0].file_id));
+  listing.need(0, 40);
+  await settled(listing);
+  await Promise.all([listing.head(), listing.head(), listing.head()]);
+  await settled(listing);
+  const top = Array.from({ length: 200 }, (_, index) => listing.at(index)?.file_id);
+  for (const id of news) assert.equal(top.filter((one) => one === id).length, 1, `${id} at the top`);
+  assert.equal(new Set(top).size, top.length, 'no record twice');
+  return { store, listing };
+}
+
+await scrolls(200, 0);
+await scrolls(30_000, 0);
+await scrolls(30_000, 0.3);
+
+// What is taken away and comes back is where it was.
+const { listing } = await scrolls(1000, 0);
+const before = Array.from({ length: 100 }, (_, index) => listing.at(index));
+listing.remove(new Set([before[3].file_id, before[4].file_id, before[99].file_id]));
+assert.equal(listing.at(3).file_id, before[5].file_id);
+listing.insert([before[99], before[3], before[4]]);
+assert.deepEqual(Array.from({ length: 100 }, (_, index) => listing.at(index).file_id), before.map((one) => one.file_id));
+console.log('the listing is right over many records');
