@@ -33,11 +33,7 @@ fn mistakes_about_events_and_webhooks_name_what_is_allowed() {
         for (args, message, hint) in [
             (vec!["events", "--types", "file.bogus"], "\"file.bogus\"", "file.uploaded"),
             (vec!["events", "--after", "xx"], "the id of an event", ""),
-            (
-                vec!["events", "--limit", "0"],
-                "1 to 1000",
-                "To see all, use --all",
-            ),
+            (vec!["events", "--limit", "0"], "1 to 1000", "To see all, use --all"),
             (vec!["webhook", "create", "http://example.org/"], "https://", "[webhooks]"),
             (vec!["webhook", "create", "https://a@example.org/"], "no user", ""),
             (vec!["webhook", "show", unknown], "webhook not found", "filestore webhook list"),

@@ -23,8 +23,8 @@ pub(crate) use not_ready::not_ready;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
     EVENT_STREAM, Empty, Unfinished, as_ok, created, created_again, empty, event_stream, found,
-    json_text, metrics, moved, not_modified, ok, ok_streamed, page, preflight, see_other, with_etag,
-    without_gone,
+    json_text, metrics, moved, not_modified, ok, ok_streamed, page, preflight, see_other,
+    with_etag, without_gone,
 };
 
 #[cfg(test)]
