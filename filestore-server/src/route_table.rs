@@ -448,10 +448,14 @@ mod tests {
             at(base, path).is_some_and(|mut found| found.all(|row| row.template == "/console"))
         };
         let plain = Base::default();
-        for path in ["/console", "/console/", "/console//", "/console/org/1/files", "/console/api/v1/me"] {
+        for path in
+            ["/console", "/console/", "/console//", "/console/org/1/files", "/console/api/v1/me"]
+        {
             assert!(console(&plain, path), "{path}");
         }
-        for path in ["/consoles", "/Console", "//console", "/x/console", "/api/v1/console", "console"] {
+        for path in
+            ["/consoles", "/Console", "//console", "/x/console", "/api/v1/console", "console"]
+        {
             assert!(!console(&plain, path), "{path}");
         }
 

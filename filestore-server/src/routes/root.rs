@@ -30,7 +30,8 @@ async fn server(call: Arc<Call>) -> Result<Response, Failure> {
     }
     // Without a known prefix, a relative path is right below any.
     let has_prefix = call.app.base.segments().next().is_some();
-    let console = if has_prefix { call.app.base.public("/console/") } else { "console/".to_owned() };
+    let console =
+        if has_prefix { call.app.base.public("/console/") } else { "console/".to_owned() };
     led(&call, console)
 }
 

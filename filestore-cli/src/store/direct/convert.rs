@@ -44,7 +44,9 @@ pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
 /// Reads the ids of a query for known files.
 pub(super) fn listed_ids(text: &str) -> Result<Vec<core::FileId>> {
     let ids = text.split(',').filter(|id| !id.is_empty());
-    Ok(ids.map(|id| id.parse().map_err(|e: core::Error| e.with_field("ids"))).collect::<core::Result<_>>()?)
+    Ok(ids
+        .map(|id| id.parse().map_err(|e: core::Error| e.with_field("ids")))
+        .collect::<core::Result<_>>()?)
 }
 
 pub(super) fn page_request(query: &PageQuery) -> PageRequest {

@@ -49,7 +49,10 @@ async fn the_page_names_its_assets_relative_to_each_path() {
 #[test]
 fn the_path_without_a_slash_leads_to_the_one_with_it() {
     let response = answer(&Dist::of(SMALL), &Place::Door, &HeaderMap::new()).unwrap();
-    assert_eq!((response.status().as_u16(), &response.headers()[LOCATION]), (308, &"console/".parse().unwrap()));
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()[LOCATION]),
+        (308, &"console/".parse().unwrap())
+    );
 }
 
 #[tokio::test]
@@ -101,7 +104,10 @@ async fn an_unknown_asset_is_no_page_and_other_files_are_checked_each_time() {
         assert_eq!(ask(path, &[]).await.0, 404, "{path}");
     }
     let (status, headers, body) = ask("licences.txt", &[]).await;
-    assert_eq!((status, body.as_str(), &headers[CACHE_CONTROL]), (200, "MIT", &"no-cache".parse().unwrap()));
+    assert_eq!(
+        (status, body.as_str(), &headers[CACHE_CONTROL]),
+        (200, "MIT", &"no-cache".parse().unwrap())
+    );
 }
 
 #[tokio::test]
