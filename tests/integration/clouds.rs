@@ -1,7 +1,7 @@
 //! Administration with a provider (reference §4.12): sync, migration and checks, over HTTP and through
 //! the typed client. The provider is a directory, so that no network is needed.
 
-use filestore_client::api::{CreateBinding, MigrateRunRequest, UpdateBinding};
+use filestore_client::api::{CreateBinding, FsckRunRequest, MigrateRunRequest, UpdateBinding};
 use filestore_client::{ErrorKind, OrganizationNumber};
 use filestore_core::config::ProviderConfig;
 use filestore_workspace::upload::UploadCall;

@@ -304,7 +304,8 @@ async fn records_of_known_ids_come_together_deleted_or_not() {
     let typed = server.client().list(&ListQuery::new().ids([&one, &two])).await.unwrap();
     assert_eq!(typed.items.iter().map(|file| &file.file_id).collect::<Vec<_>>(), [&one, &two]);
 
-    let reader = NewKey::new("k", Scope::Organizations(vec!["acme".parse().unwrap()]), [KeyScope::Read]);
+    let reader =
+        NewKey::new("k", Scope::Organizations(vec!["acme".parse().unwrap()]), [KeyScope::Read]);
     let (_, secret) = server.store().keys().create(reader).await.unwrap();
     let server = server.with_key(secret.expose());
     let own = page(&server, &format!("ids={other},{one}")).await;

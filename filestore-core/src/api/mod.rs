@@ -35,10 +35,10 @@ pub use admin::{
     FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary, KEY_SCOPES, KeyReply,
     MayReturn, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
-    PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
-    StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore,
-    StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    OrganizationSyncStatus, ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups,
+    PurgeReport, PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice,
+    StatusDisk, StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable,
+    StatusStore, StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
     VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};

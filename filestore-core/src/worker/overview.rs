@@ -2,7 +2,11 @@
 
 use super::{backlog, fsck, purge, sync};
 use crate::FileStore;
+use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
+use crate::domain::file::listing::ListFilter;
+use crate::domain::file::status::SyncStatus;
+use crate::domain::id::OrganizationId;
 use crate::domain::report::PurgeOptions;
 use crate::domain::report::load::Load;
 use crate::domain::report::overview::{Overview, ProviderStatus};
@@ -80,12 +84,23 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         events: events.ok(),
         providers: providers.unwrap_or_else(|_| provider_states(store, Vec::new())),
         total: total.map(|usage| usage.total()).unwrap_or_default(),
+        sync_failed_in: failed_in(store, sync.as_ref().is_ok_and(|sync| sync.failed > 0)).await,
         sync: sync.unwrap_or_default(),
         purge: purge.unwrap_or_default(),
         migrations,
         checks: checks.unwrap_or_default(),
         damage: store.damage(),
     }
+}
+
+/// Returns the organization of the newest FAILED file, if there are any.
+async fn failed_in(store: &FileStore, are_any: bool) -> Option<OrganizationId> {
+    if !are_any {
+        return None;
+    }
+    let filter = ListFilter::new().sync_status(SyncStatus::Failed);
+    let page = store.inner().metadata.list_files(&filter, &Scope::All, None, 1).await.ok()?;
+    page.records.into_iter().next().map(|record| record.organization_id)
 }
 
 #[cfg(test)]

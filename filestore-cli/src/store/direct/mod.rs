@@ -575,6 +575,13 @@ impl Target for Direct {
         Ok(self.store.admin().prune_variants().await.into())
     }
 
+    async fn sync_status_of(
+        &self,
+        organization: OrganizationNumber,
+    ) -> Result<OrganizationSyncStatus> {
+        Ok(self.store.admin().sync_status_of(organization.try_into()?).await?.into())
+    }
+
     async fn status(&self) -> Result<StatusReply> {
         let admin = self.store.admin();
         let (overview, variants) = (admin.overview().await, admin.variant_cache().await);

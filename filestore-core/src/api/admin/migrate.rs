@@ -166,6 +166,15 @@ pub struct MigrateRunning {
 }
 
 /// The providers of an organization's files.
+    /// Files to move, counted when the migration began. Null before the count.
+    #[serde(default)]
+    pub planned_files: Option<u64>,
+    /// Their total size, in bytes. Null before the count.
+    #[serde(default)]
+    pub planned_bytes: Option<u64>,
+    /// Start time in RFC 3339 (UTC, milliseconds). Null for a migration on an older server.
+    #[serde(default)]
+    pub started_at: Option<String>,
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

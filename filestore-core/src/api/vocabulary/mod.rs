@@ -17,7 +17,8 @@ pub use closed::{Disposition, DryRun, EventOrder, Fit, ListOrder, UnknownWord};
 pub use error_code::ErrorCode;
 pub use event_type::EventType;
 pub use open::{
-    AccessMode, BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus,
+    AccessMode, AdviceCode, BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation,
+    SyncStatus,
 };
 
 use std::fmt;

@@ -5,7 +5,7 @@ use filestore_core::api::{
     BackupRestoreReport, BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest,
     ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport,
     MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
-    MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups, PurgeReport,
+    MigrateVerifyRequest, NewKeyReply, OrganizationSyncStatus, ProviderCheckReport, PruneBackups, PurgeReport,
     PurgeRunRequest, ReceiptKeyReply, RestoreBackup, ResumableUpload, ResumableUploadList,
     RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest,
     SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
@@ -104,12 +104,24 @@ fn sync() -> Vec<Operation> {
             .says("Queue files again after their last attempt failed", "")
             .optional_json(request::<SyncQueueRequest>)
             .replies(200, "The number of queued files.", reply::<SyncQueueReport>),
-        get("/admin/sync/status", "getSyncStatus").says("Count files by sync status", "").replies(
-            200,
-            "The counts.",
-            reply::<SyncStatusReport>,
-        ),
+        get("/admin/sync/status", "getSyncStatus")
+            .says(
+                "Count files by sync status",
+                "With `organizationId`, the reply has only the queue of this organization: `pending`, `syncing`, \
+                 `failed`, and `done` for all other files.",
+            )
+            .asks([query("organizationId", "Only files of this organization.", organization_number())])
+            .replies(200, "The counts.", reply::<SyncCounts>),
     ]
+}
+
+/// The counts of all files, or of the queue of one organization.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is read")]
+enum SyncCounts {
+    All(SyncStatusReport),
+    Organization(OrganizationSyncStatus),
 }
 
 fn migrate() -> Vec<Operation> {
