@@ -69,8 +69,9 @@ pub use usage::{
     SubSystemsReply, UsageAt, UsageByLocation, UsageReply,
 };
 pub use vocabulary::{
-    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder, EventType,
-    Fit, ListOrder, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+    AccessMode, AdviceCode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder,
+    EventType, Fit, ListOrder, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+    UrlCache,
 };
 pub use webhook::{
     CreateWebhook, DeletedWebhookReply, EditWebhook, EnableWebhook, NewWebhookReply,

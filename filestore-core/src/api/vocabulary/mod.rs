@@ -13,7 +13,7 @@ mod open;
 #[cfg(feature = "schema")]
 mod schema;
 
-pub use closed::{Disposition, DryRun, EventOrder, Fit, ListOrder, UnknownWord};
+pub use closed::{Disposition, DryRun, EventOrder, Fit, ListOrder, UnknownWord, UrlCache};
 pub use error_code::ErrorCode;
 pub use event_type::EventType;
 pub use open::{

@@ -204,6 +204,11 @@ fn content() -> Operation {
             "If the file is at a provider with presigned URLs, the server redirects to the provider. Otherwise the \
              server sends the bytes. `Content-Disposition` is `inline` only for types that browsers cannot run.",
         )
+        .asks([query(
+            "redirect",
+            "`false`: the server sends the bytes itself, also if a provider has them.",
+            json!({ "type": "boolean", "default": true }),
+        )])
         .takes([
             "Disposition",
             "V",
