@@ -15,6 +15,7 @@ mod document;
 mod error;
 mod not_ready;
 mod success;
+mod packed;
 mod unshared;
 mod caching;
 
@@ -22,6 +23,7 @@ pub(crate) use caching::{cache_control, shared};
 pub(crate) use document::NOSNIFF;
 pub(crate) use error::{Failure, MERGE_PATCH};
 pub(crate) use not_ready::not_ready;
+pub(crate) use packed::ok_packed;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
     EVENT_STREAM, Empty, Unfinished, as_ok, created, created_again, empty, event_stream, found,
