@@ -139,6 +139,7 @@ fn migrate() -> Vec<Operation> {
             .says("Move the files of an organization to its provider", LONG)
             .json(request::<MigrateRunRequest>)
             .replies(200, "The report.", reply::<MigrateReport>)
+            .replies(202, "With `detach`: the migration goes on.", reply::<MigrateStatus>)
             .refuses([409, 422]),
         post("/admin/migrate/stop", "stopMigration")
             .says("Stop the migration of an organization", "")
@@ -162,6 +163,7 @@ fn fsck() -> Vec<Operation> {
             .says("Check the whole store", LONG)
             .optional_json(request::<FsckRunRequest>)
             .replies(200, "The report.", reply::<FsckReport>)
+            .replies(202, "With `detach`: the check goes on.", reply::<FsckStatus>)
             .refuses([409, 422]),
         post("/admin/fsck/stop", "stopCheck")
             .says("Stop the check of the store", "")
@@ -190,11 +192,13 @@ fn backups() -> Vec<Operation> {
             .says("Take a snapshot of the store", LONG_SAID)
             .optional_json(request::<CreateBackup>)
             .replies(200, "The snapshot.", reply::<BackupReport>)
+            .replies(202, "With `detach`: the run goes on.", reply::<BackupDestination>)
             .refuses([404, 409, 502, 507]),
         post("/admin/backups/{destination}/verify", "verifySnapshot")
             .says("Read a snapshot and compare every digest", LONG_SAID)
             .optional_json(request::<VerifyBackup>)
             .replies(200, "The report.", reply::<BackupVerifyReport>)
+            .replies(202, "With `detach`: the run goes on.", reply::<BackupDestination>)
             .refuses([404, 409]),
         post("/admin/backups/{destination}/restore", "restoreFromSnapshot")
             .says("Restore files that are no longer in the store", LONG_SAID)
