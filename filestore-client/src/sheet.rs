@@ -1,6 +1,7 @@
 //! Contact sheets: one image that shows the variants of many files.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use filestore_core::api::{Fit, SheetMap};
 use reqwest::header::ACCEPT;
@@ -23,6 +24,7 @@ pub struct SheetRequest {
     ids: String,
     size: u32,
     fit: Fit,
+    wait: Option<Duration>,
 }
 
 impl Client {
@@ -43,7 +45,8 @@ impl Client {
     /// ```
     pub fn sheet(&self, file_ids: impl IntoIterator<Item = impl AsRef<str>>) -> SheetRequest {
         let ids: Vec<_> = file_ids.into_iter().map(|id| id.as_ref().to_owned()).collect();
-        SheetRequest { client: self.clone(), ids: ids.join(","), size: 200, fit: Fit::default() }
+        let (client, ids) = (self.clone(), ids.join(","));
+        SheetRequest { client, ids, size: 200, fit: Fit::default(), wait: None }
     }
 }
 
@@ -58,6 +61,14 @@ impl SheetRequest {
     /// Sets the way to fit each image into its cell (default [`Fit::Cover`]).
     pub fn fit(mut self, fit: Fit) -> Self {
         self.fit = fit;
+        self
+    }
+
+    /// Waits at most this long for images, up to 10 s, and leaves the cells of the others empty. By
+    /// default, the server replies when it has all images. To see which images are missing, ask for
+    /// the [`map`](Self::map): their code is `busy`.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
         self
     }
 
@@ -79,6 +90,8 @@ impl SheetRequest {
         if self.fit != Fit::default() {
             query.push(("fit", self.fit.as_str()));
         }
+        let wait = self.wait.map(|wait| wait.as_millis().to_string());
+        query.extend(wait.as_deref().map(|wait| ("wait_ms", wait)));
         self.client.request(Method::GET, &["sheets"]).query(&query)
     }
 }

@@ -57,10 +57,13 @@ impl Client {
 
     async fn signed(&self, request: reqwest::RequestBuilder) -> Result<SignedUrlReply> {
         let mut reply: SignedUrlReply = self.json(Call::idempotent(request)).await?;
-        if let Some(base) = &self.settings().reachable_base
-            && reply.url.starts_with('/')
-        {
-            reply.url = format!("{}{}", base.as_str().trim_end_matches('/'), reply.url);
+        if let Some(base) = &self.settings().reachable_base {
+            let base = base.as_str().trim_end_matches('/');
+            for url in std::iter::once(&mut reply.url).chain(&mut reply.urls) {
+                if url.starts_with('/') {
+                    *url = format!("{base}{url}");
+                }
+            }
         }
         Ok(reply)
     }

@@ -262,7 +262,7 @@ fn page_of_a_day_long_ago(bencher: Bencher, records: u64) {
 fn page(bencher: Bencher, records: u64, limit: usize, filter: &ListFilter, scope: &Scope) {
     let table = Table::of(records);
     bencher.with_inputs(|| table.lock().place()).bench_values(|(metadata, file_id)| {
-        let before = ListPosition { name: None, file_id };
+        let before = ListPosition { name: None, file_id, marked_at: None };
         let page = RUNTIME.block_on(metadata.list_files(filter, scope, Some(&before), limit));
         assert_eq!(page.expect("lists").records.len(), limit);
     });

@@ -195,13 +195,13 @@ pub mod admin {
         EventLogLoad, Load, QueueLoad, ResumableLoad, VariantLoad,
     };
     pub use crate::domain::report::overview::{
-        Advice, DiskSpace, Overview, ProviderStatus, Unfinished,
+        Advice, AdviceCode, DiskSpace, Overview, ProviderStatus, Unfinished,
     };
     pub use crate::domain::report::webhooks::WebhooksOverview;
     pub use crate::domain::report::{
         MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus,
-        MigrateVerifyReport, ProviderInfo, PurgeOptions, PurgeReport, PurgeWhen, Schema,
-        SyncReport, SyncStatusReport, WorkFailure,
+        MigrateVerifyReport, OrganizationSyncStatus, ProviderInfo, PurgeOptions, PurgeReport,
+        PurgeWhen, Schema, SyncReport, SyncStatusReport, WorkFailure,
     };
     pub use crate::service::{Health, Reloaded};
     pub use crate::storage::{CheckOutcome, CheckStep, ProviderCheck};

@@ -127,7 +127,7 @@ fn request(
     let path = path.replace("{upload_id}", NO_FILE);
     let path = path.replace("{destination}", "none");
     let path = path.replace("{organizationId}", organization);
-    let is_beside = ["/", "/api/v1", "/metrics"].contains(&path.as_str());
+    let is_beside = ["/", "/api/v1", "/console", "/metrics"].contains(&path.as_str());
     let path = if is_beside { path } else { format!("/api/v1{path}") };
     let call = server.call(row.method.clone(), &path);
     let place = |form: Form| form.text("organization_id", organization).text("sub_system", "s");

@@ -205,3 +205,25 @@ async fn a_destination_at_a_dead_provider_fails_clearly_and_stops_nobody_else() 
     assert_eq!((made.copied, made.error), (2, None));
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_detached_backup_goes_on_without_its_caller() {
+    let (server, _home) = with_destination().await;
+    server.upload("bytes").ok().await;
+    let client = server.client();
+    let begun = client.admin().backups().start("nightly", &CreateBackup::default()).await.unwrap();
+    assert_eq!(begun.name, "nightly");
+    let snapshots = eventually("the snapshot", async || {
+        let all = client.admin().backups().list("nightly").await.ok()?;
+        (!all.is_empty()).then_some(all)
+    })
+    .await;
+    assert_eq!((snapshots.len(), snapshots[0].files), (1, 1));
+
+    let refused = server
+        .post("/api/v1/admin/backups/unknown/create")
+        .json(&json!({"detach": true}))
+        .send()
+        .await;
+    refused.problem(404, "not_found");
+}

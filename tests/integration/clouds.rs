@@ -1,7 +1,7 @@
 //! Administration with a provider (reference §4.12): sync, migration and checks, over HTTP and through
 //! the typed client. The provider is a directory, so that no network is needed.
 
-use filestore_client::api::{CreateBinding, MigrateRunRequest, UpdateBinding};
+use filestore_client::api::{CreateBinding, FsckRunRequest, MigrateRunRequest, UpdateBinding};
 use filestore_client::{ErrorKind, OrganizationNumber};
 use filestore_core::config::ProviderConfig;
 use filestore_workspace::upload::UploadCall;
@@ -285,4 +285,74 @@ async fn a_migration_is_stopped_with_the_server_and_reports() {
     assert!(report.stopped && report.left_files > 0, "{report:?}");
 
     drop(disk);
+}
+
+#[tokio::test]
+async fn the_sync_queue_of_one_organization_is_counted() {
+    let (server, _disk) = with_disk().await;
+    for number in 0..3 {
+        upload(&server, &format!("{number}")).ok().await;
+    }
+    upload(&server, "temporary").temp().ok().await;
+    server.upload("another").org("7").ok().await;
+    server.client().admin().sync().run().await.unwrap();
+    let status = server.client().admin().sync().status_of(ORGANIZATION).await.unwrap();
+    assert_eq!((status.pending, status.syncing, status.failed, status.done), (0, 0, 0, 4));
+    assert_eq!(status.organization_id, ORGANIZATION);
+
+    let path = "/api/v1/admin/sync/status?organizationId=8";
+    let nobody = server.get(path).send().await.expect(200).json();
+    let expected = json!({"organizationId": 8, "pending": 0, "syncing": 0, "failed": 0, "done": 0});
+    assert_eq!(nobody, expected);
+    let bad = server.get("/api/v1/admin/sync/status?organizationId=x").send().await;
+    bad.any_problem(400);
+}
+
+#[tokio::test]
+async fn a_detached_migration_goes_on_without_its_caller_until_it_is_told_to_stop() {
+    let (server, _disk) = with_disk().await;
+    let client = server.client();
+    let slow = slow_migration(&server).await;
+    let admin = client.admin();
+    let begun = admin.migrations().start(&slow).await.unwrap().running.expect("it goes on");
+    assert_eq!(begun.planned_files, Some(MANY));
+    assert!(begun.started_at.is_some());
+    let second = admin.migrations().start(&slow).await.unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::Conflict, "a refusal has its status");
+
+    // The caller is gone, and files move.
+    let status = async || admin.migrations().status(ORGANIZATION).await.unwrap().running;
+    eventually("a file to move", async || status().await.filter(|running| running.files > 0)).await;
+    admin.migrations().stop(ORGANIZATION).await.unwrap();
+    eventually("the migration to end", async || status().await.is_none().then_some(())).await;
+
+    let rest = admin.migrations().start(&migration("disk")).await.unwrap();
+    assert!(rest.running.is_none_or(|running| running.planned_files < Some(MANY)));
+    eventually("the rest to move", async || {
+        let plan = admin.migrations().plan(ORGANIZATION, "disk").await.unwrap();
+        (plan.move_files == 0 && status().await.is_none()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_detached_check_ends_by_itself_and_the_server_waits_for_it() {
+    let (server, _disk) = with_disk().await;
+    upload(&server, "bytes").ok().await;
+    let client = server.client();
+    let mut request = FsckRunRequest::default();
+    request.deep = true;
+    client.admin().fsck().start(&request).await.unwrap();
+    let ended = eventually("the check to end", async || {
+        let status = client.admin().fsck().status().await.unwrap();
+        status.last.filter(|last| last.ended_at.is_some())
+    })
+    .await;
+    assert_eq!((ended.checked_files, ended.found), (1, 0));
+
+    let slow = slow_migration(&server).await;
+    client.admin().migrations().start(&slow).await.unwrap();
+    let server = server.restart().await;
+    let status = server.client().admin().migrations().status(ORGANIZATION).await.unwrap();
+    assert_eq!(status.running, None, "the stop has ended it");
 }

@@ -2,13 +2,13 @@
 
 use filestore_core::Scope;
 use filestore_core::keys::{KeyScope, NewKey};
-use filestore_server::Limit;
 use filestore_workspace::TestServer;
 use reqwest::Method;
 
 /// Lists the names that the page has after `"{base}assets/`.
 fn assets(page: &str, base: &str) -> Vec<String> {
-    let starts = page.split(&format!("\"{base}assets/")).skip(1);
+    let start = format!("\"{base}assets/");
+    let starts = page.split(&start).skip(1);
     starts.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
 }
 
@@ -67,7 +67,7 @@ async fn the_console_works_below_the_prefix_of_a_proxy_that_keeps_or_strips_it()
 #[tokio::test]
 async fn the_console_needs_no_key_and_obeys_the_rules_for_hosts_and_addresses() {
     let server = TestServer::start_with(|config| {
-        config.rate_limits.address = Limit { requests: Some(5), in_flight: None };
+        config.rate_limits.address.requests = Some(5);
     })
     .await;
     let request = "GET /console/ HTTP/1.1\r\nHost: evil.example\r\n\r\n";

@@ -531,3 +531,29 @@ async fn a_reader_that_began_before_a_purge_gets_the_bytes_to_the_end() {
     }
     assert!(received == bytes);
 }
+
+#[tokio::test]
+async fn a_file_and_its_variants_depend_on_the_key_for_a_cache() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(300, 300)).ok().await.file_id;
+    for call in [server.content(&id), server.variant(&id, 200)] {
+        let reply = call.send().await.expect(200);
+        assert_eq!(reply.only("vary"), "Authorization");
+        let tag = reply.only("etag").to_owned();
+        let path = format!("/api/v1/files/{id}");
+        let again = server.get(&path).header("if-none-match", &tag).send().await;
+        assert_eq!(again.only("vary"), "Authorization", "{}", again.status);
+    }
+    assert_eq!(server.info(&id).await.header("vary"), None);
+}
+
+#[tokio::test]
+async fn the_parameter_redirect_is_a_boolean() {
+    let (server, id) = alphabet().await;
+    for value in ["false", "true", "0", "1"] {
+        let reply = server.get(&format!("/api/v1/files/{id}?redirect={value}")).send().await;
+        assert_eq!(reply.expect(200).body, ALPHABET);
+    }
+    let reply = server.get(&format!("/api/v1/files/{id}?redirect=no")).send().await;
+    assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("redirect"));
+}

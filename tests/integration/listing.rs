@@ -378,3 +378,19 @@ async fn a_part_of_a_name_finds_files_in_upper_and_lower_case() {
     let narrowed = "organization_id=acme&name_contains=.pdf&name_prefix=Inv";
     assert_eq!(names(&server, narrowed).await, ["Invoice-7.pdf"]);
 }
+
+#[tokio::test]
+async fn a_large_page_is_gzip_for_a_client_that_takes_it() {
+    let server = TestServer::start().await;
+    let path = "/api/v1/files?organization_id=acme";
+    let none = server.get(path).header("accept-encoding", "gzip").send().await.expect(200);
+    assert_eq!(none.header("content-encoding"), None, "it is small");
+    for number in 0..5 {
+        server.upload(format!("{number}")).ok().await;
+    }
+    let plain = server.get(path).send().await.expect(200);
+    assert_eq!((plain.header("content-encoding"), plain.only("vary")), (None, "Accept-Encoding"));
+    let packed = server.get(path).header("accept-encoding", "br, gzip").send().await.expect(200);
+    assert_eq!(packed.only("content-encoding"), "gzip");
+    assert!(packed.body.starts_with(&[0x1F, 0x8B]) && packed.body.len() < plain.body.len() / 2);
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use filestore_core::Scope;
 use filestore_core::keys::{KeyScope, NewKey};
-use filestore_workspace::{Call, Reply, TestServer, fixtures};
+use filestore_workspace::{Call, Reply, TestServer, eventually, fixtures};
 use futures_util::future::join;
 use image::{DynamicImage, ImageFormat};
 use serde_json::{Value, json};
@@ -265,5 +265,35 @@ async fn a_file_that_goes_while_its_sheet_is_put_together_is_on_none_that_is_ask
         assert_eq!(map["cells"][1]["error"]["code"], "not_found");
         let later = picture(&sheet(&server, &ids, "").send().await.expect(200)).to_rgba8();
         assert!(later.get_pixel(100, 100).0[3] == 255 && later.get_pixel(300, 100).0[3] == 0);
+    }
+}
+
+#[tokio::test]
+async fn a_sheet_that_need_not_wait_names_the_cells_without_a_picture() {
+    let server = TestServer::start().await;
+    let one = server.upload(fixtures::jpeg(300, 300)).ok().await.file_id;
+    let text = server.upload("no picture").ok().await.file_id;
+    let new = server.upload(fixtures::jpeg(400, 400)).ok().await.file_id;
+    server.variant(&one, 200).send().await.expect(200);
+    let ids = [text.as_str(), &one, &new];
+
+    // The picture may be ready at once. In the end it is.
+    let first = sheet(&server, &ids, "&wait_ms=0").send().await.expect(200);
+    assert!(first.header("sheet-pending").is_none_or(|list| list.ends_with('2')), "{first:?}");
+    let whole = eventually("the whole sheet", async || {
+        let reply = sheet(&server, &ids, "&wait_ms=50").send().await.expect(200);
+        reply.header("sheet-pending").is_none().then_some(reply)
+    })
+    .await;
+    assert_eq!(whole.only("sheet-failed"), "0");
+    let plain = sheet(&server, &ids, "").send().await.expect(200);
+    assert_eq!((plain.only("etag"), plain.only("sheet-failed")), (whole.only("etag"), "0"));
+    let tag = plain.only("etag");
+    let again = sheet(&server, &ids, "&wait_ms=50").header("if-none-match", tag).send().await;
+    again.expect(304);
+
+    for bad in ["", "-1", "1.5", "10001", "x"] {
+        let reply = sheet(&server, &ids, &format!("&wait_ms={bad}")).send().await;
+        assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("wait_ms"), "{bad}");
     }
 }

@@ -406,3 +406,48 @@ async fn the_client_asks_for_whole_urls() {
     assert_eq!(bytes, "hello");
     assert!(reply.expires_at.contains(".000Z"), "{}", reply.expires_at);
 }
+
+#[tokio::test]
+async fn a_private_url_is_kept_by_no_shared_cache() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(300, 300)).ok().await.file_id;
+    for request in [
+        SignRequest::content().private(),
+        SignRequest::content().private().without_redirect(),
+        SignRequest::variant(200, Fit::Cover).private(),
+    ] {
+        let url = signed(&server, &id, &request).await;
+        assert!(url.contains("cache=private"), "{url}");
+        let reply = server.get(&url).send().await.expect(200);
+        assert_eq!(reply.only("cache-control"), "private, no-cache");
+        assert_eq!(reply.header("vary"), None, "the reply depends on no key");
+
+        let public = url.replacen("cache=private", "cache=public", 1);
+        server.get(&public).send().await.problem(403, "signature_invalid");
+    }
+    let odd = json!({"size": 200, "redirect": false});
+    let reply = server.post(&format!("/api/v1/files/{id}/sign")).json(&odd).send().await;
+    assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("redirect"));
+}
+
+#[tokio::test]
+async fn several_upload_urls_are_signed_in_one_call_and_each_is_good_for_one_file() {
+    let server = TestServer::start().await;
+    let request = SignUploadRequest::new("42", "docs").count(3);
+    let reply = server.client().sign_upload(&request).await.unwrap();
+    assert_eq!((reply.urls.len(), &reply.urls[0]), (3, &reply.url));
+    for url in &reply.urls {
+        let url = path_of(&server, url);
+        send(&server, &url, one_file(url.as_bytes())).await.expect(201);
+        send(&server, &url, one_file(b"again")).await.problem(409, "signature_used");
+    }
+    let one = server.client().sign_upload(&SignUploadRequest::new("42", "docs")).await.unwrap();
+    assert!(one.urls.is_empty());
+
+    for count in [json!(0), json!(101), json!("3"), json!(-1)] {
+        let asked = json!({"organization_id": "42", "sub_system": "docs", "count": count});
+        let reply = server.post("/api/v1/files/sign-upload").json(&asked).send().await;
+        let problem = reply.problem(400, "invalid_field");
+        assert_eq!(problem.field.as_deref(), Some("count"), "{count}");
+    }
+}

@@ -221,7 +221,11 @@ pub(crate) enum SyncCommand {
     },
     /// Count files by sync status
     #[command(after_help = examples::SYNC_STATUS)]
-    Status,
+    Status {
+        /// Only files of this organization
+        #[arg(long, value_name = "NUMBER", value_parser = organization_number())]
+        org: Option<OrganizationNumber>,
+    },
 }
 
 /// `migrate`.

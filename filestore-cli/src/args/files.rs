@@ -455,6 +455,12 @@ pub(crate) struct SignArgs {
             .map(|how| parse_word::<Disposition>(&how))
     )]
     pub(crate) disposition: Option<Disposition>,
+    /// Let no shared cache keep the reply
+    #[arg(long)]
+    pub(crate) private: bool,
+    /// Make the server send the file itself, without a redirect to a provider
+    #[arg(long, conflicts_with = "size")]
+    pub(crate) no_redirect: bool,
     /// Lifetime of the URL, up to 7d: seconds, or with a unit such as 10m [default: 1h]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_in: Option<Seconds>,
@@ -477,6 +483,9 @@ pub(crate) struct SignUploadArgs {
     /// Sign a URL for a resumable upload (Uppy, tus, iOS) instead of a form
     #[arg(long)]
     pub(crate) resumable: bool,
+    /// Sign this many URLs, for one file each, 1 to 100 [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) count: Option<u32>,
     /// Lifetime of the URL, up to 7d: seconds, or with a unit such as 10m [default: 1h]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_in: Option<Seconds>,

@@ -115,7 +115,8 @@ fn status_text(status: &MigrateStatus) -> String {
     if let Some(running) = &status.running {
         let moved = counted(running.files, "file");
         let (to, bytes) = (plain(&running.to), size(running.bytes));
-        let _ = write!(text, "\na migration to {to} is running: {moved} moved ({bytes})");
+        let of = running.planned_files.map_or(String::new(), |planned| format!(" of {planned}"));
+        let _ = write!(text, "\na migration to {to} is running: {moved}{of} moved ({bytes})");
     }
 
     text

@@ -15,6 +15,12 @@ pub(super) async fn file(args: &SignArgs, target: &dyn Target, out: Output) -> R
     request.fit = args.fit;
     request.animated = args.animated.then_some(true);
     request.disposition = args.disposition;
+    if args.private {
+        request = request.private();
+    }
+    if args.no_redirect {
+        request = request.without_redirect();
+    }
     request.expires_in_s = args.expires_in.map(Seconds::get);
 
     let doing = format!("cannot sign a URL for {}", args.id);
@@ -29,6 +35,7 @@ pub(super) async fn upload(args: SignUploadArgs, target: &dyn Target, out: Outpu
     request.mime_type = args.mime;
     request.upload_temp = args.temp.then_some(true);
     request.resumable = args.resumable.then_some(true);
+    request.count = args.count;
     request.expires_in_s = args.expires_in.map(Seconds::get);
 
     let signed =
@@ -37,7 +44,15 @@ pub(super) async fn upload(args: SignUploadArgs, target: &dyn Target, out: Outpu
 }
 
 fn show(signed: &SignedUrlReply, out: Output) -> Result<Exit> {
-    out.text(signed, &signed.url)?;
+    if signed.urls.is_empty() {
+        out.text(signed, &signed.url)?;
+    } else {
+        out.data(
+            signed,
+            |signed| signed.urls.iter().map(String::as_str).collect(),
+            |signed| signed.urls.iter().map(|url| plain(url)).collect::<Vec<_>>().join("\n"),
+        )?;
+    }
     out.note(format!("valid until {} UTC", when(&signed.expires_at)));
     Ok(Exit::Done)
 }

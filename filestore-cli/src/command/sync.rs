@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use filestore_core::api::{OrganizationNumber, SyncQueueReport, SyncReport, SyncStatusReport};
+use filestore_core::api::{
+    OrganizationNumber, OrganizationSyncStatus, SyncQueueReport, SyncReport, SyncStatusReport,
+};
 
 use crate::args::SyncCommand;
 use crate::failure::{Exit, Result};
@@ -16,7 +18,8 @@ pub(super) async fn run(command: SyncCommand, target: &dyn Target, out: Output) 
         SyncCommand::Run => copy(target, out).await,
         SyncCommand::Enqueue { org } => enqueue(org, target, out).await,
         SyncCommand::Retry { org } => retry(org, target, out).await,
-        SyncCommand::Status => status(target, out).await,
+        SyncCommand::Status { org: None } => status(target, out).await,
+        SyncCommand::Status { org: Some(org) } => status_of(org, target, out).await,
     }
 }
 
@@ -86,6 +89,31 @@ async fn status(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.sync_status().await.map_err(|e| e.doing("cannot count files"))?;
     out.report(&report, status_text)?;
     Ok(Exit::Done)
+}
+
+/// `sync status --org`: counts the queue of an organization.
+async fn status_of(
+    organization: OrganizationNumber,
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
+    let doing = format!("cannot count files of organization {organization}");
+    let status = target.sync_status_of(organization).await.map_err(|e| e.doing(doing))?;
+    out.report(&status, queue_text)?;
+    Ok(Exit::Done)
+}
+
+fn queue_text(status: &OrganizationSyncStatus) -> String {
+    let mut table = Table::new([("SYNC STATUS", Align::Left), ("FILES", Align::Right)]);
+    for (status, count) in [
+        ("PENDING", status.pending),
+        ("SYNCING", status.syncing),
+        ("FAILED", status.failed),
+        ("all others", status.done),
+    ] {
+        table.row([status.to_owned(), count.to_string()]);
+    }
+    table.render()
 }
 
 fn status_text(report: &SyncStatusReport) -> String {

@@ -10,13 +10,13 @@ use filestore_core::api::{
     EditWebhook, EnableWebhook, EraseReceipt, EventPage, EventQuery, Explanation, FileRecord, Fit,
     ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, NewWebhookReply,
-    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
-    ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RedeliverReply,
-    RedeliverWebhook, RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload,
-    ResumableUploadList, RotateKey, RotateWebhook, SheetMap, SignRequest, SignUploadRequest,
-    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply,
-    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport, WebhookFailures,
-    WebhookFailuresQuery, WebhookPingReply, WebhookReply,
+    OrganizationId, OrganizationNumber, OrganizationSyncStatus, OrganizationsReply, PageQuery,
+    ProviderCheckReport, ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
+    RedeliverReply, RedeliverWebhook, RestoreBackup, RestoreFileResult, RestoreReply,
+    ResumableUpload, ResumableUploadList, RotateKey, RotateWebhook, SheetMap, SignRequest,
+    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
+    SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    WebhookFailures, WebhookFailuresQuery, WebhookPingReply, WebhookReply,
 };
 use filestore_core::variants::Motion;
 use tokio::sync::watch;
@@ -139,6 +139,10 @@ pub(crate) trait Target: Send + Sync {
     /// Queues failed files again. Returns their number.
     async fn sync_retry(&self, organization: Option<OrganizationNumber>) -> Result<u64>;
     async fn sync_status(&self) -> Result<SyncStatusReport>;
+    async fn sync_status_of(
+        &self,
+        organization: OrganizationNumber,
+    ) -> Result<OrganizationSyncStatus>;
     async fn migrate_plan(&self, organization: OrganizationNumber, to: &str)
     -> Result<MigratePlan>;
     async fn migrate_run(

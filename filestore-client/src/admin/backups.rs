@@ -55,6 +55,19 @@ impl Backups<'_> {
         self.post(destination, "create", request, Call::once).await
     }
 
+    /// Starts a run like [`create`](Self::create) that continues without the client, and returns when the
+    /// server has accepted it. The snapshot is in the [`list`](Self::list) when the run ends, and the log of
+    /// events tells the end.
+    pub async fn start(
+        self,
+        destination: &str,
+        request: &CreateBackup,
+    ) -> Result<BackupDestination> {
+        let mut request = *request;
+        request.detach = Some(true);
+        self.post(destination, "create", &request, Call::once).await
+    }
+
     /// Lists the snapshots in a destination, oldest first.
     pub async fn list(self, destination: &str) -> Result<Vec<Snapshot>> {
         let request = self.client.admin_request(Method::GET, &["backups", destination]);

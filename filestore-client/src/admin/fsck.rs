@@ -39,6 +39,15 @@ impl Fsck<'_> {
         self.client.json(Call::once(request).endless()).await
     }
 
+    /// Starts a check that continues without the client, and returns when the server has accepted it.
+    /// To follow it, call [`status`](Self::status).
+    pub async fn start(self, request: &FsckRunRequest) -> Result<FsckStatus> {
+        let mut request = request.clone();
+        request.detach = Some(true);
+        let request = self.client.admin_request(Method::POST, &["fsck", "run"]).json(&request);
+        self.client.json(Call::once(request).endless()).await
+    }
+
     /// Stops the running check. Returns the state of the checks.
     pub async fn stop(self) -> Result<FsckStatus> {
         let request = self.client.admin_request(Method::POST, &["fsck", "stop"]);

@@ -54,6 +54,15 @@ impl Migrations<'_> {
         self.client.json(Call::once(request).endless()).await
     }
 
+    /// Starts a migration that continues without the client, and returns when the server has accepted
+    /// it. To follow it, call [`status`](Self::status). Errors as for [`run`](Self::run).
+    pub async fn start(self, request: &MigrateRunRequest) -> Result<MigrateStatus> {
+        let mut request = request.clone();
+        request.detach = Some(true);
+        let request = self.client.admin_request(Method::POST, &["migrate", "run"]).json(&request);
+        self.client.json(Call::once(request).endless()).await
+    }
+
     /// Stops the organization's running migration. Returns the locations of its files.
     pub async fn stop(self, organization: OrganizationNumber) -> Result<MigrateStatus> {
         let body = MigrateStopRequest::new(organization);

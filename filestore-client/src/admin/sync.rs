@@ -1,7 +1,8 @@
 //! Sync: copies of new files to the provider of their organization.
 
 use filestore_core::api::{
-    OrganizationNumber, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    OrganizationNumber, OrganizationSyncStatus, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport,
 };
 use reqwest::Method;
 
@@ -39,6 +40,16 @@ impl SyncQueue<'_> {
     /// Counts the files in each sync status.
     pub async fn status(self) -> Result<SyncStatusReport> {
         let request = self.client.admin_request(Method::GET, &["sync", "status"]);
+        self.client.json(Call::idempotent(request)).await
+    }
+
+    /// Counts the sync queue of one organization.
+    pub async fn status_of(
+        self,
+        organization: OrganizationNumber,
+    ) -> Result<OrganizationSyncStatus> {
+        let request = self.client.admin_request(Method::GET, &["sync", "status"]);
+        let request = request.query(&[("organizationId", organization.get())]);
         self.client.json(Call::idempotent(request)).await
     }
 

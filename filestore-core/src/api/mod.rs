@@ -35,10 +35,10 @@ pub use admin::{
     FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary, KEY_SCOPES, KeyReply,
     MayReturn, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport,
-    PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice, StatusDisk,
-    StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable, StatusStore,
-    StatusUnfinished, StatusWebhooks, SyncQueueReport, SyncQueueRequest, SyncReport,
+    OrganizationSyncStatus, ProviderBacklog, ProviderCheckReport, ProviderCheckStep, PruneBackups,
+    PurgeReport, PurgeRunRequest, RestoreBackup, RestoredKeys, RotateKey, Snapshot, StatusAdvice,
+    StatusDisk, StatusEvents, StatusMigration, StatusPurge, StatusReply, StatusResumable,
+    StatusStore, StatusUnfinished, StatusWebhooks, SyncQueueReport, SyncQueueRequest, SyncReport,
     SyncStatusReport, VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
@@ -69,8 +69,9 @@ pub use usage::{
     SubSystemsReply, UsageAt, UsageByLocation, UsageReply,
 };
 pub use vocabulary::{
-    AccessMode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder, EventType,
-    Fit, ListOrder, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+    AccessMode, AdviceCode, BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, EventOrder,
+    EventType, Fit, ListOrder, PurgeStatus, Status, StorageLocation, SyncStatus, UnknownWord,
+    UrlCache,
 };
 pub use webhook::{
     CreateWebhook, DeletedWebhookReply, EditWebhook, EnableWebhook, NewWebhookReply,

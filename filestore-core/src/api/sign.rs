@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::vocabulary::{Disposition, Fit};
+use super::vocabulary::{Disposition, Fit, UrlCache};
 
 /// The body for POST `/files/{fileId}/sign`. With `size` you get a URL for a variant, without `size`
 /// a URL for the content.
@@ -32,6 +32,13 @@ pub struct SignRequest {
     /// `inline` to show the content in a browser, `attachment` to save it. Not for variants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disposition: Option<Disposition>,
+    /// `private` if no shared cache can keep the reply (default `public`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<UrlCache>,
+    /// If false, the server sends the content also if a provider has it (default true: a redirect).
+    /// Not for variants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<bool>,
     /// URL lifetime in seconds, 1 to 604800 (default 3600). The server rounds up to the end
     /// of a window.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,6 +67,20 @@ impl SignRequest {
     #[must_use]
     pub fn disposition(mut self, disposition: Disposition) -> Self {
         self.disposition = Some(disposition);
+        self
+    }
+
+    /// Lets no shared cache keep the reply.
+    #[must_use]
+    pub fn private(mut self) -> Self {
+        self.cache = Some(UrlCache::Private);
+        self
+    }
+
+    /// Makes the server send the content without a redirect to a provider.
+    #[must_use]
+    pub fn without_redirect(mut self) -> Self {
+        self.redirect = Some(false);
         self
     }
 
@@ -104,6 +125,9 @@ pub struct SignUploadRequest {
     /// of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
+    /// Number of URLs, 1 to 100. Each is for one file. With this field, the reply has `urls`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
 }
 
 impl SignUploadRequest {
@@ -137,6 +161,13 @@ impl SignUploadRequest {
         self
     }
 
+    /// Requests several URLs, 1 to 100, for one file each.
+    #[must_use]
+    pub fn count(mut self, urls: u32) -> Self {
+        self.count = Some(urls);
+        self
+    }
+
     /// Requests a URL that creates a resumable upload.
     #[must_use]
     pub fn resumable(mut self) -> Self {
@@ -162,6 +193,9 @@ pub struct SignedUrlReply {
     pub url: String,
     /// Expiry time in RFC 3339 (UTC, milliseconds), for example `2026-11-21T08:15:30.123Z`.
     pub expires_at: String,
+    /// All URLs, for a request with `count`. The first is `url`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<String>,
 }
 
 /// Hides the query, because anyone with the signature can use the URL.
@@ -178,7 +212,14 @@ impl fmt::Debug for SignedUrlReply {
 impl SignedUrlReply {
     /// Creates the reply for a signed URL.
     pub fn new(url: impl Into<String>, expires_at: impl Into<String>) -> Self {
-        Self { url: url.into(), expires_at: expires_at.into() }
+        Self { url: url.into(), expires_at: expires_at.into(), urls: Vec::new() }
+    }
+
+    /// Adds all URLs, for a request with `count`.
+    #[must_use]
+    pub fn with_urls(mut self, urls: Vec<String>) -> Self {
+        self.urls = urls;
+        self
     }
 }
 

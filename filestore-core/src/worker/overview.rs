@@ -5,6 +5,9 @@ use crate::FileStore;
 use crate::domain::access::scope::Scope;
 use crate::domain::error::Result;
 use crate::domain::event::After;
+use crate::domain::file::listing::ListFilter;
+use crate::domain::file::status::SyncStatus;
+use crate::domain::id::OrganizationId;
 use crate::domain::report::PurgeOptions;
 use crate::domain::report::load::Load;
 use crate::domain::report::overview::{Overview, ProviderStatus};
@@ -91,6 +94,7 @@ pub(crate) async fn everything(store: &FileStore) -> Overview {
         webhooks: webhooks.ok(),
         providers: providers.unwrap_or_else(|_| provider_states(store, Vec::new())),
         total: total.map(|usage| usage.total()).unwrap_or_default(),
+        sync_failed_in: failed_in(store, sync.as_ref().is_ok_and(|sync| sync.failed > 0)).await,
         sync: sync.unwrap_or_default(),
         purge: purge.unwrap_or_default(),
         migrations,
@@ -120,6 +124,16 @@ async fn oldest_waiting(store: &FileStore, row: &WebhookRow) -> Option<Timestamp
     let after = row.place.map_or(After::Start, After::Event);
     let page = store.events(&Scope::All).page(&row.shown().filter(), after, 1).await.ok()?;
     page.events.first().map(|event| event.at)
+}
+
+/// Returns the organization of the newest FAILED file, if there are any.
+async fn failed_in(store: &FileStore, are_any: bool) -> Option<OrganizationId> {
+    if !are_any {
+        return None;
+    }
+    let filter = ListFilter::new().sync_status(SyncStatus::Failed);
+    let page = store.inner().metadata.list_files(&filter, &Scope::All, None, 1).await.ok()?;
+    page.records.into_iter().next().map(|record| record.organization_id)
 }
 
 #[cfg(test)]

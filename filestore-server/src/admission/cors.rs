@@ -56,7 +56,7 @@ const REPLY_HEADERS: HeaderValue = HeaderValue::from_static(
      RateLimit-Policy, Repr-Digest, Retry-After, WWW-Authenticate, X-Request-Id, File-Id, Upload-Offset, \
      Upload-Length, Upload-Expires, Upload-Metadata, Upload-Defer-Length, Upload-Concat, Upload-Complete, \
      Upload-Incomplete, Upload-Limit, Upload-Draft-Interop-Version, Tus-Resumable, Tus-Version, Tus-Extension, \
-     Tus-Max-Size, Tus-Checksum-Algorithm",
+     Tus-Max-Size, Tus-Checksum-Algorithm, Sheet-Pending, Sheet-Failed",
 );
 
 /// The origins with scripts that can use the API.

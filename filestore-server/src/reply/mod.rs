@@ -6,7 +6,7 @@
 //!
 //! - `crate::error` has the statuses of the server's own refusals (4xx and 5xx). The core's errors get theirs
 //!   from `ErrorKind::http_status`.
-//! - [`success`] has a constructor for each other status (200, 201, 204, 206, 302, 303, 304, 308).
+//! - [`success`] has a constructor for each other status (200, 201, 202, 204, 206, 302, 303, 304, 308).
 //!
 //! A handler calls a constructor or returns a [`Failure`].
 
@@ -15,15 +15,17 @@ mod document;
 mod error;
 mod not_ready;
 mod success;
+mod packed;
 mod unshared;
 
 pub(crate) use document::NOSNIFF;
 pub(crate) use error::{Failure, MERGE_PATCH};
 pub(crate) use not_ready::not_ready;
+pub(crate) use packed::ok_packed;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
-    EVENT_STREAM, Empty, Unfinished, as_ok, created, created_again, empty, event_stream, found,
-    json_text, metrics, moved, not_modified, ok, ok_streamed, page, preflight, see_other,
+    EVENT_STREAM, Empty, Unfinished, accepted, as_ok, created, created_again, empty, event_stream,
+    found, json_text, metrics, moved, not_modified, ok, ok_streamed, page, preflight, see_other,
     with_etag, without_gone,
 };
 

@@ -94,6 +94,11 @@ pub(crate) fn created(value: &impl Serialize) -> Result<Response, Failure> {
     Ok(document::of_value(StatusCode::CREATED, value)?)
 }
 
+/// Replies 202 with a document of `value`, while the work of the request goes on.
+pub(crate) fn accepted(value: &impl Serialize) -> Result<Response, Failure> {
+    Ok(document::of_value(StatusCode::ACCEPTED, value)?)
+}
+
 /// Replies 201 with the JSON text that was stored when the resource was created, byte for byte. A header
 /// marks such a reply, because the resource may have been changed or deleted since.
 pub(crate) fn created_again(json: Vec<u8>) -> Response {

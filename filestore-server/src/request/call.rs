@@ -214,9 +214,12 @@ impl Call {
     }
 
     /// Returns how long caches can share the reply: the remaining window of a signed URL, if the request has
-    /// one.
+    /// one that does not forbid this.
     pub(crate) fn window(&self) -> Option<Duration> {
         let signed = self.signed.as_ref()?;
+        if self.query.split('&').any(|parameter| parameter == "cache=private") {
+            return None;
+        }
         Some(self.store().signing().cacheable_for(signed.url.expires_at))
     }
 

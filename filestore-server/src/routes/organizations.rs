@@ -25,20 +25,22 @@ pub(crate) fn routes() -> RouteFilter {
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let page = call.store().scoped(&call.caller.scope).organizations(&page_request(&call)?).await?;
     let config = call.store().config();
-    reply::ok(&OrganizationsReply::of(page.items, page.next_cursor, &config))
+    let reply = OrganizationsReply::of(page.items, page.next_cursor, &config);
+    reply::ok_packed(&call.headers, &reply).await
 }
 
 async fn usage(call: Arc<Call>, id: Segment) -> Result<Response, Failure> {
     let organization: OrganizationId = id.plain().parse()?;
     let usage = call.store().scoped(&call.caller.scope).usage(&organization).await?;
-    reply::ok(&UsageReply::of(&organization, &usage, &call.store().config()))
+    let reply = UsageReply::of(&organization, &usage, &call.store().config());
+    reply::ok_packed(&call.headers, &reply).await
 }
 
 async fn sub_systems(call: Arc<Call>, id: Segment) -> Result<Response, Failure> {
     let organization: OrganizationId = id.plain().parse()?;
     let request = page_request(&call)?;
     let page = call.store().scoped(&call.caller.scope).sub_systems(&organization, &request).await?;
-    reply::ok(&SubSystemsReply::of(page.items, page.next_cursor))
+    reply::ok_packed(&call.headers, &SubSystemsReply::of(page.items, page.next_cursor)).await
 }
 
 fn page_request(call: &Call) -> filestore_core::Result<PageRequest> {

@@ -1,6 +1,7 @@
 //! GET /sheets: the variants of many files in one image, or their positions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filestore_core::api::{SheetCell, SheetMap};
 use filestore_core::variants::{Sheet, VariantSize};
@@ -10,7 +11,7 @@ use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use warp::Filter;
 use warp::reply::Response;
 
@@ -25,13 +26,22 @@ use crate::routes::filters::{RouteFilter, get};
 /// The representations of a sheet. The first is the default.
 const TYPES: [&str; 2] = ["image/webp", "application/json"];
 
+/// The numbers of the cells, from 0, with pictures that are not ready yet.
+const SHEET_PENDING: HeaderName = HeaderName::from_static("sheet-pending");
+
+/// The numbers of the cells, from 0, that cannot be shown.
+const SHEET_FAILED: HeaderName = HeaderName::from_static("sheet-failed");
+
+/// The longest wait for pictures, in milliseconds.
+const MAX_WAIT_MS: u64 = 10_000;
+
 /// Builds `/sheets`.
 pub(crate) fn routes() -> RouteFilter {
     warp::path!("sheets").and(get(sheet)).boxed()
 }
 
 async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {
-    let query = call.query(&["ids", "size", "fit"])?;
+    let query = call.query(&["ids", "size", "fit", "wait_ms"])?;
     let ids = ids(&query)?;
     let size = size(&query)?;
     let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
@@ -41,6 +51,15 @@ async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {
     }
 
     let kind = Kind::preferred(&call.headers);
+    let files = call.store().scoped(&call.caller.scope);
+    if let Some(wait) = wait(&query)? {
+        let sheet = files.sheet_within(&ids, size, fit, wait).await?;
+        let tag = kind.tag(&sheet.tag);
+        if is_current(&call.headers, &tag) {
+            return tagged(reply::not_modified(), tag);
+        }
+        return shown(&call, kind, &sheet);
+    }
     if call.headers.contains_key(IF_NONE_MATCH) {
         let tag = call.store().serving(&call.caller.scope).sheet_tag(&ids, size, fit).await?;
         let tag = kind.tag(&tag);
@@ -49,11 +68,31 @@ async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {
         }
     }
 
-    let sheet = call.store().scoped(&call.caller.scope).sheet(&ids, size, fit).await?;
-    let response = match kind {
-        Kind::Picture => picture(&sheet),
-        Kind::Map => reply::ok(&map(&call, &sheet))?,
+    let sheet = files.sheet(&ids, size, fit).await?;
+    shown(&call, kind, &sheet)
+}
+
+/// Replies with a representation of a sheet, and names the cells without a picture.
+fn shown(call: &Call, kind: Kind, sheet: &Sheet) -> Result<Response, Failure> {
+    let mut response = match kind {
+        Kind::Picture => picture(sheet),
+        Kind::Map => reply::ok(&map(call, sheet))?,
     };
+    let refused = |number: usize| sheet.cells[number].shown.as_ref().err();
+    let is_pending = |error: &Error| error.kind() == ErrorKind::Busy;
+    let numbers = |is_meant: &dyn Fn(&Error) -> bool| {
+        let all = (0..sheet.cells.len()).filter(|&number| refused(number).is_some_and(is_meant));
+        all.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    for (name, list) in [
+        (SHEET_PENDING, numbers(&is_pending)),
+        (SHEET_FAILED, numbers(&|error| !is_pending(error))),
+    ] {
+        if !list.is_empty() {
+            let value = HeaderValue::try_from(list).expect("numbers are ASCII");
+            response.headers_mut().insert(name, value);
+        }
+    }
     tagged(response, kind.tag(&sheet.tag))
 }
 
@@ -106,6 +145,18 @@ fn size(query: &Query) -> Result<VariantSize> {
     let Some(text) = query.get("size") else { return VariantSize::try_from(200) };
     let size = VariantSize::from_path(text, text);
     size.map_err(|error| error.with_field("size"))
+}
+
+/// Reads how long to wait for pictures. `None` means until all are there.
+fn wait(query: &Query) -> Result<Option<Duration>> {
+    let Some(text) = query.get("wait_ms") else { return Ok(None) };
+    let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let millis = text.parse().ok().filter(|millis| is_plain && *millis <= MAX_WAIT_MS);
+    let millis = millis.ok_or_else(|| {
+        let message = format!("wait_ms is an integer from 0 to {MAX_WAIT_MS}");
+        Error::invalid("wait_ms", message).with_limit(MAX_WAIT_MS)
+    })?;
+    Ok(Some(Duration::from_millis(millis)))
 }
 
 /// Returns true if If-Match, if present, allows the sheet to be sent. The comparison is strong (RFC

@@ -167,6 +167,7 @@ impl Server {
             }
         }
 
+        self.service.wait_for_detached(end).await;
         self.service.end_sharing();
         drop(self.probes);
         self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use filestore_core::ErrorKind;
 use filestore_core::keys::Recency;
-use http::header::HOST;
+use http::header::{HOST, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Uri, Version};
 use hyper::body::Body;
@@ -100,6 +100,7 @@ where
             Reply::Ready(reply) => reply,
         };
 
+        add_vary(&call, response.headers_mut());
         call.app.options.cors.add_headers(&call.headers, response.headers_mut());
         response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
         unanswered.end();
@@ -255,6 +256,14 @@ impl Drop for Unanswered {
         if let Some(call) = self.0.take() {
             put_on_record(&call, None, Outcome::Abandoned);
         }
+    }
+}
+
+/// Tells caches that a read of a file depends on the key. A browser that signs in with another key must not see the
+/// replies to the first one. The reply to a signed URL depends on no key.
+fn add_vary(call: &Call, headers: &mut HeaderMap) {
+    if call.signed.is_none() && call.route.is_some_and(|route| route.read.is_some()) {
+        headers.append(VARY, HeaderValue::from_static("Authorization"));
     }
 }
 

@@ -19,6 +19,7 @@ use http::{Request, Response};
 use hyper::body::Body;
 use thiserror::Error;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
 
 pub(crate) use self::dispatch::Connection;
@@ -182,6 +183,17 @@ impl FileService {
     /// has no end of its own. A stream that begins later ends at once.
     pub fn end_event_streams(&self) {
         self.app.streams.stop();
+    }
+
+    /// Waits for the runs that go on without a client, at most until `end`. They must have been told to stop.
+    pub(crate) async fn wait_for_detached(&self, end: Instant) {
+        let mut runs = std::mem::take(&mut *self.app.detached.lock());
+        let ended = async { while runs.join_next().await.is_some() {} };
+        if timeout_at(end, ended).await.is_err() {
+            tracing::warn!(runs = runs.len(), "detached runs were left at the stop");
+        }
+        // Each can be run again, and its task ends with the process.
+        runs.detach_all();
     }
 
     /// Stops the exchange of rate limits with other servers, before the store is closed.

@@ -41,6 +41,8 @@ pub(crate) struct App {
     pub(crate) readiness: SharedCheck<Health>,
     /// The task that exchanges rate limits with other servers, if there can be any.
     pub(crate) sharing: Mutex<JoinSet<()>>,
+    /// The runs that go on without a client.
+    pub(crate) detached: Mutex<JoinSet<()>>,
 }
 
 impl App {
@@ -63,6 +65,7 @@ impl App {
             streams,
             readiness: SharedCheck::default(),
             sharing: Mutex::default(),
+            detached: Mutex::default(),
         }
     }
 }

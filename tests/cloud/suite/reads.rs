@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use filestore_core::api::FileRecord;
+use filestore_core::api::{FileRecord, SignRequest};
 use filestore_workspace::fixtures::{jpeg, noise};
 use filestore_workspace::names::{OddName, name_of_disposition, odd_names};
 use filestore_workspace::{Remote, TestServer};
@@ -32,6 +32,16 @@ pub(crate) async fn a_cloud_file_is_read_by_redirect_or_stream(remote: &Remote, 
     assert_eq!(found.body, bytes);
     assert_eq!(found.only("content-type"), "image/jpeg");
     assert!(found.only("content-disposition").starts_with("inline"), "{:?}", found.headers);
+
+    let path = format!("/api/v1/files/{}?redirect=false", record.file_id);
+    let sent = server.get(&path).send().await.expect(200);
+    assert_eq!((&sent.body[..], sent.only("content-type")), (&bytes[..], "image/jpeg"));
+    let part = server.get(&path).header("range", "bytes=3-9").send().await.expect(206);
+    assert_eq!(&part.body[..], &bytes[3..10]);
+    server.head(&path).header("if-none-match", sent.only("etag")).send().await.expect(304);
+    let request = SignRequest::content().without_redirect();
+    let signed = server.client().sign(&record.file_id, &request).await.unwrap();
+    assert_eq!(fetch(Method::GET, &signed.url).await.expect(200).body, bytes);
 
     let part =
         filestore_workspace::Call::bare(Method::GET, url).header("range", "bytes=3-9").send().await;

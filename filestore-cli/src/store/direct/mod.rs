@@ -20,13 +20,13 @@ use filestore_core::api::{
     EventPage, EventQuery, Explanation, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest,
     KeyReply, ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, NewKeyReply, NewWebhookReply, OrganizationId, OrganizationNumber,
-    OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply, PurgeReport,
-    PurgeRunRequest, ReadyReply, ReceiptKeyReply, RedeliverReply, RedeliverWebhook, RestoreBackup,
-    RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList, RotateKey,
-    RotateWebhook, SheetMap, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
-    SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport, SyncStatusReport,
-    UpdateBinding, UsageReply, VariantCacheReport, WebhookFailures, WebhookFailuresQuery,
-    WebhookPingReply, WebhookReply,
+    OrganizationSyncStatus, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
+    PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RedeliverReply, RedeliverWebhook,
+    RestoreBackup, RestoreFileResult, RestoreReply, ResumableUpload, ResumableUploadList,
+    RotateKey, RotateWebhook, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
+    SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystemsReply, SyncReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport, WebhookFailures,
+    WebhookFailuresQuery, WebhookPingReply, WebhookReply,
 };
 use filestore_core::config::BackupPlace;
 use filestore_core::events::After;
@@ -248,8 +248,16 @@ impl Target for Direct {
     }
 
     async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply> {
-        let url = self.store.signing().upload(&request.try_into()?).await?;
-        Ok(SignedUrlReply::new(url.path_and_query, url.expires_at.to_string()))
+        let signing = self.store.signing();
+        let Some(count) = request.count else {
+            let url = signing.upload(&request.try_into()?).await?;
+            return Ok(SignedUrlReply::new(url.path_and_query, url.expires_at.to_string()));
+        };
+        let urls = signing.uploads(&request.try_into()?, count as usize).await?;
+        let expires_at = urls.first().map(|url| url.expires_at.to_string()).unwrap_or_default();
+        let urls: Vec<_> = urls.into_iter().map(|url| url.path_and_query).collect();
+        let first = urls.first().cloned().unwrap_or_default();
+        Ok(SignedUrlReply::new(first, expires_at).with_urls(urls))
     }
 
     async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>> {
@@ -565,6 +573,13 @@ impl Target for Direct {
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {
         Ok(self.store.admin().sync_status().await?.into())
+    }
+
+    async fn sync_status_of(
+        &self,
+        organization: OrganizationNumber,
+    ) -> Result<OrganizationSyncStatus> {
+        Ok(self.store.admin().sync_status_of(organization.try_into()?).await?.into())
     }
 
     async fn variants_status(&self) -> Result<VariantCacheReport> {

@@ -13,14 +13,14 @@ use filestore_core::api::{
     EditWebhook, EnableWebhook, EraseReceipt, EventPage, EventQuery, Explanation, FileRecord, Fit,
     ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, NewWebhookReply,
-    OrganizationId, OrganizationNumber, OrganizationsReply, PageQuery, ProviderCheckReport,
-    ProviderReply, PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
-    RedeliverReply, RedeliverWebhook, RestoreBackup, RestoreFileResult, RestoreReply,
-    ResumableUpload, ResumableUploadList, RotateKey, RotateWebhook, SheetMap, SignRequest,
-    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
-    SubSystem, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport, VerifyBackup, WebhookFailures, WebhookFailuresQuery, WebhookPingReply,
-    WebhookReply,
+    OrganizationId, OrganizationNumber, OrganizationSyncStatus, OrganizationsReply, PageQuery,
+    ProviderCheckReport, ProviderReply, PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply,
+    ReceiptKeyReply, RedeliverReply, RedeliverWebhook, RestoreBackup, RestoreFileResult,
+    RestoreReply, ResumableUpload, ResumableUploadList, RotateKey, RotateWebhook, SheetMap,
+    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
+    StatusReply, SubSystem, SubSystemsReply, SyncReport, SyncStatusReport, UpdateBinding,
+    UsageReply, VariantCacheReport, VerifyBackup, WebhookFailures, WebhookFailuresQuery,
+    WebhookPingReply, WebhookReply,
 };
 use filestore_core::variants::Motion;
 
@@ -479,6 +479,13 @@ impl Target for Remote {
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {
         Ok(self.client.admin().sync().status().await?)
+    }
+
+    async fn sync_status_of(
+        &self,
+        organization: OrganizationNumber,
+    ) -> Result<OrganizationSyncStatus> {
+        Ok(self.client.admin().sync().status_of(organization).await?)
     }
 
     async fn variants_status(&self) -> Result<VariantCacheReport> {

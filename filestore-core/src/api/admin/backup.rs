@@ -106,6 +106,9 @@ pub struct CreateBackup {
     pub hard_links: bool,
     /// If true, only list files at providers, without a copy of their bytes.
     pub local_only: bool,
+    /// If true, the reply is 202 with the destination, and the run continues without the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detach: Option<bool>,
 }
 
 impl CreateBackup {
@@ -156,12 +159,15 @@ pub struct VerifyBackup {
     /// Snapshot id (default: the newest snapshot).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<String>,
+    /// If true, the reply is 202 with the destination, and the run continues without the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detach: Option<bool>,
 }
 
 impl VerifyBackup {
     /// Requests the verification of a snapshot. `None` means the newest.
     pub fn new(snapshot_id: impl Into<Option<String>>) -> Self {
-        Self { snapshot_id: snapshot_id.into() }
+        Self { snapshot_id: snapshot_id.into(), detach: None }
     }
 }
 

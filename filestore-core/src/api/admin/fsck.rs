@@ -22,6 +22,9 @@ pub struct FsckRunRequest {
     /// Check only this provider's blobs. All if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_code: Option<String>,
+    /// If true, the reply is 202 with the status, and the check continues without the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detach: Option<bool>,
 }
 
 /// A problem that a check found.

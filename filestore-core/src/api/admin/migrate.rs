@@ -76,12 +76,15 @@ pub struct MigrateRunRequest {
     /// Maximum read rate, in bytes per second. Unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_per_second: Option<u64>,
+    /// If true, the reply is 202 with the status, and the migration continues without the client.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detach: Option<bool>,
 }
 
 impl MigrateRunRequest {
     /// Moves the organization's files to the provider `to`, without a rate limit.
     pub fn new(organization_id: OrganizationNumber, to: impl Into<String>) -> Self {
-        Self { organization_id, to: to.into(), bytes_per_second: None }
+        Self { organization_id, to: to.into(), bytes_per_second: None, detach: None }
     }
 
     /// Limits the read rate, in bytes per second.
@@ -163,6 +166,15 @@ pub struct MigrateRunning {
     pub files: u64,
     /// Bytes moved so far.
     pub bytes: u64,
+    /// Files to move, counted when the migration began. Null before the count.
+    #[serde(default)]
+    pub planned_files: Option<u64>,
+    /// Their total size, in bytes. Null before the count.
+    #[serde(default)]
+    pub planned_bytes: Option<u64>,
+    /// Start time in RFC 3339 (UTC, milliseconds). Null for a migration on an older server.
+    #[serde(default)]
+    pub started_at: Option<String>,
 }
 
 /// The providers of an organization's files.

@@ -29,7 +29,9 @@ pub use status::{
     StatusAdvice, StatusDisk, StatusEvents, StatusMigration, StatusPurge, StatusReply,
     StatusResumable, StatusStore, StatusUnfinished, StatusWebhooks,
 };
-pub use sync::{SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport};
+pub use sync::{
+    OrganizationSyncStatus, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+};
 pub use variant::VariantCacheReport;
 
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::vocabulary::AdviceCode;
+
 use super::{AdminProvider, FsckStatus, MigrateRunning, SyncStatusReport, VariantCacheReport};
 
 /// The reply to GET `/admin/status`.
@@ -188,11 +190,13 @@ pub struct StatusMigration {
 }
 
 /// A problem, with advice.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusAdvice {
+    /// Kind of the problem, for programs.
+    pub code: AdviceCode,
     /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `checks`, `uploads`, `sync`, or
     /// a provider code.
     pub about: String,
@@ -200,4 +204,24 @@ pub struct StatusAdvice {
     pub problem: String,
     /// Next step for the administrator.
     pub next: String,
+    /// Code of the provider with the problem. Null for other problems.
+    pub provider_code: Option<String>,
+    /// Organization of the newest file with the problem. Null for problems without a file.
+    pub organization_id: Option<String>,
+    /// Command line of the next step. Null if no single command does it.
+    pub command: Option<String>,
+}
+
+impl Default for StatusAdvice {
+    fn default() -> Self {
+        Self {
+            code: AdviceCode::Other,
+            about: String::new(),
+            problem: String::new(),
+            next: String::new(),
+            provider_code: None,
+            organization_id: None,
+            command: None,
+        }
+    }
 }

@@ -69,6 +69,24 @@ impl SyncQueueReport {
     }
 }
 
+/// The sync queue of one organization. Deleted files do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct OrganizationSyncStatus {
+    /// Organization number.
+    #[serde(rename = "organizationId")]
+    pub organization_id: OrganizationNumber,
+    /// Files that wait for the sync worker.
+    pub pending: u64,
+    /// Files that the sync worker is copying.
+    pub syncing: u64,
+    /// Files with no attempts left.
+    pub failed: u64,
+    /// All other files (`NONE` and `SYNCED`): they are where they stay.
+    pub done: u64,
+}
+
 /// The number of files in each sync status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -28,6 +28,12 @@ impl TryFrom<&api::SignRequest> for SignFile {
         }
 
         sign.disposition = request.disposition.map(Into::into);
+        sign.private = request.cache == Some(api::UrlCache::Private);
+        sign.streamed = request.redirect == Some(false);
+        if sign.variant.is_some() && request.redirect.is_some() {
+            let message = "a variant is never a redirect: redirect goes without size";
+            return Err(Error::invalid("redirect", message));
+        }
         sign.expires_in = request.expires_in_s.map(Duration::from_secs);
         Ok(sign)
     }

@@ -10,6 +10,7 @@ use crate::domain::file::listing::ListOrder;
 use crate::domain::file::status::{Location, PurgeStatus, Status, SyncStatus};
 use crate::domain::file::variant::Fit;
 use crate::domain::provider::health::BreakerState;
+use crate::domain::report::overview::AdviceCode;
 use crate::storage::CheckOutcome;
 
 /// Converts an enum of the domain to its open word in the API.
@@ -41,6 +42,25 @@ to_wire!(SyncStatus => SyncStatus { None, Pending, Syncing, Synced, Failed, });
 to_wire!(PurgeStatus => PurgeStatus { SystemPurge, });
 to_wire!(Location => StorageLocation { Local, Cloud, });
 to_wire!(BreakerState => BreakerState { Closed, HalfOpen, Open, });
+to_wire!(AdviceCode => AdviceCode {
+    DatabaseFault,
+    StorageFault,
+    DiskFull,
+    DiskLow,
+    DamagedRows,
+    MissingBlobs,
+    OpenFindings,
+    UnfinishedUploads,
+    ProviderFailing,
+    ProviderMissing,
+    ProviderInactive,
+    WorkWaiting,
+    SyncFailed,
+    EventsHeldBack,
+    WebhookFailing,
+    WebhookDisabled,
+    Other,
+});
 to_wire!(CheckOutcome => CheckOutcome { Ok, Cannot, Failed, Skipped, });
 
 to_wire!(EventKind => EventType {
@@ -189,6 +209,14 @@ mod tests {
             assert_eq!(api::EventType::from(kind), kind.as_str());
         }
         assert_eq!(api::EventType::KNOWN.len(), EventKind::ALL.len());
+    }
+
+    #[test]
+    fn codes_of_advice_are_spelled_on_the_wire_as_in_the_domain() {
+        for &code in AdviceCode::ALL {
+            assert_eq!(api::AdviceCode::from(code), code.as_str());
+        }
+        assert_eq!(api::AdviceCode::KNOWN.len(), AdviceCode::ALL.len());
     }
 
     #[test]

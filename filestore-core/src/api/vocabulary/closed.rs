@@ -55,6 +55,16 @@ closed_word! {
     }
 }
 
+closed_word! {
+    /// Caches that can keep the reply to a signed URL.
+    UrlCache "cache" {
+        /// Any cache, until the time window ends.
+        Public = "public",
+        /// Only the reader's own cache, which asks each time.
+        Private = "private",
+    }
+}
+
 /// The choice between doing the work and only counting it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DryRun {

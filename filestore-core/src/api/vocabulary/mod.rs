@@ -13,11 +13,12 @@ mod open;
 #[cfg(feature = "schema")]
 mod schema;
 
-pub use closed::{Disposition, DryRun, EventOrder, Fit, ListOrder, UnknownWord};
+pub use closed::{Disposition, DryRun, EventOrder, Fit, ListOrder, UnknownWord, UrlCache};
 pub use error_code::ErrorCode;
 pub use event_type::EventType;
 pub use open::{
-    AccessMode, BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus,
+    AccessMode, AdviceCode, BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation,
+    SyncStatus,
 };
 
 use std::fmt;

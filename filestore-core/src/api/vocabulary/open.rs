@@ -83,3 +83,43 @@ open_word! {
         Keys = "keys",
     }
 }
+
+open_word! {
+    /// Kind of a problem in `advice`.
+    AdviceCode {
+        /// The database does not answer, or its figures cannot be read.
+        DatabaseFault = "database_fault",
+        /// The storage accepts no bytes.
+        StorageFault = "storage_fault",
+        /// Uploads are refused, because the disk is full.
+        DiskFull = "disk_full",
+        /// The disk is nearly full.
+        DiskLow = "disk_low",
+        /// The store skips damaged rows.
+        DamagedRows = "damaged_rows",
+        /// Files have no bytes on the disk.
+        MissingBlobs = "missing_blobs",
+        /// The last check has open findings.
+        OpenFindings = "open_findings",
+        /// Uploads without a commit are close to their limit.
+        UnfinishedUploads = "unfinished_uploads",
+        /// A provider does not answer, or gets no writes.
+        ProviderFailing = "provider_failing",
+        /// Work waits for a provider that the configuration no longer contains.
+        ProviderMissing = "provider_missing",
+        /// Files wait for a copy to an inactive provider.
+        ProviderInactive = "provider_inactive",
+        /// A provider answers, and work still waits for it.
+        WorkWaiting = "work_waiting",
+        /// Files have no copy attempts left.
+        SyncFailed = "sync_failed",
+        /// Readers of events wait for an open transaction.
+        EventsHeldBack = "events_held_back",
+        /// The endpoint of a webhook accepts no event for a long time.
+        WebhookFailing = "webhook_failing",
+        /// The server has disabled a webhook.
+        WebhookDisabled = "webhook_disabled",
+        /// Another problem. `about` names its subject.
+        Other = "other",
+    }
+}

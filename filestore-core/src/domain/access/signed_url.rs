@@ -93,6 +93,10 @@ pub struct SignFile {
     pub motion: Motion,
     /// Tells browsers to show the content or to save it.
     pub disposition: Option<Disposition>,
+    /// If true, only the reader's own cache can keep the reply, and asks each time.
+    pub private: bool,
+    /// If true, the server sends the content also if a provider has it, without a redirect.
+    pub streamed: bool,
     /// Lifetime: at most 7 days (default 1 hour). Rounded up to the end of a window.
     pub expires_in: Option<Duration>,
     /// API key that requests the URL. If the key loses access to the file, the URL stops working.
@@ -124,6 +128,21 @@ impl SignFile {
         self
     }
 
+    /// Lets no shared cache keep the reply. By default, any cache keeps it until the window ends.
+    #[must_use]
+    pub fn private(mut self) -> Self {
+        self.private = true;
+        self
+    }
+
+    /// Makes the server send the content itself, for pages that allow no other origin. Not for variants,
+    /// which are never redirects.
+    #[must_use]
+    pub fn streamed(mut self) -> Self {
+        self.streamed = true;
+        self
+    }
+
     /// Sets the URL's lifetime.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
@@ -143,7 +162,7 @@ impl SignFile {
         life(self.expires_in)
     }
 
-    /// Returns path and query of the request for `id`. `InvalidField` for a disposition of a
+    /// Returns path and query of the request for `id`. `InvalidField` for a disposition or stream of a
     /// variant, and for animated content.
     pub(crate) fn target(&self, id: FileId) -> Result<(String, String)> {
         let mut query = String::new();
@@ -155,6 +174,10 @@ impl SignFile {
             if let Some(disposition) = self.disposition {
                 push_parameter(&mut query, "disposition", disposition.as_str());
             }
+            if self.streamed {
+                push_parameter(&mut query, "redirect", "false");
+            }
+            self.push_cache(&mut query);
             push_key(&mut query, self.key);
             return Ok((format!("{FILES_PATH}/{id}"), query));
         };
@@ -163,15 +186,26 @@ impl SignFile {
             let message = "a variant has no disposition: disposition goes without size";
             return Err(Error::invalid("disposition", message));
         }
+        if self.streamed {
+            let message = "a variant is never a redirect: redirect goes without size";
+            return Err(Error::invalid("redirect", message));
+        }
         if fit == Fit::Inside {
             push_parameter(&mut query, "fit", "inside");
         }
         if self.motion == Motion::Animated {
             push_parameter(&mut query, "animated", "true");
         }
+        self.push_cache(&mut query);
         push_key(&mut query, self.key);
         let side = size.pixels();
         Ok((format!("{FILES_PATH}/{id}/{side}/{side}"), query))
+    }
+
+    fn push_cache(&self, query: &mut String) {
+        if self.private {
+            push_parameter(query, "cache", "private");
+        }
     }
 }
 
@@ -401,7 +435,14 @@ mod tests {
         for (request, path, query) in [
             (SignFile::content(), "", ""),
             (SignFile::content().disposition(Disposition::Inline), "", "disposition=inline"),
+            (SignFile::content().private(), "", "cache=private"),
+            (SignFile::content().streamed().private(), "", "redirect=false&cache=private"),
             (SignFile::variant(size, Fit::Cover), "/200/200", ""),
+            (
+                SignFile::variant(size, Fit::Inside).private(),
+                "/200/200",
+                "fit=inside&cache=private",
+            ),
             (SignFile::variant(size, Fit::Inside), "/200/200", "fit=inside"),
             (SignFile::variant(size, Fit::Cover).animated(), "/200/200", "animated=true"),
             (
@@ -416,6 +457,8 @@ mod tests {
 
         let odd = SignFile::variant(size, Fit::Cover).disposition(Disposition::Inline);
         assert_eq!(odd.target(id()).unwrap_err().details().field.as_deref(), Some("disposition"));
+        let odd = SignFile::variant(size, Fit::Cover).streamed();
+        assert_eq!(odd.target(id()).unwrap_err().details().field.as_deref(), Some("redirect"));
         let odd = SignFile::content().animated();
         assert_eq!(odd.target(id()).unwrap_err().details().field.as_deref(), Some("animated"));
     }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::file::status::{Location, Status};
+use super::file::usage::Stored;
 use super::id::{FileId, OrganizationId, OrganizationNumber};
 use super::provider::ProviderCode;
 use super::time::clock::Timestamp;
@@ -242,6 +243,27 @@ pub struct MigrateRunning {
     pub files: u64,
     /// Bytes moved so far.
     pub bytes: u64,
+    /// Files to move and their size, counted when the migration began. `None` before the count, and for a
+    /// migration on an older server.
+    pub planned: Option<Stored>,
+    /// Start time. `None` for a migration on an older server.
+    pub started_at: Option<Timestamp>,
+}
+
+/// The sync queue of one organization, without deleted files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OrganizationSyncStatus {
+    /// Organization number.
+    pub organization: OrganizationNumber,
+    /// Files that wait.
+    pub pending: u64,
+    /// Files that the worker is copying.
+    pub syncing: u64,
+    /// Files with no attempts left.
+    pub failed: u64,
+    /// All other files: they are where they stay.
+    pub done: u64,
 }
 
 /// Where an organization's files are, and the migration that is running.

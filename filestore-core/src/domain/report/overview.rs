@@ -10,6 +10,7 @@ use super::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
 use crate::domain::file::damage::Damage;
 use crate::domain::file::usage::Stored;
 use crate::domain::id::{OrganizationId, StoreId};
+use crate::domain::provider::ProviderCode;
 use crate::domain::provider::backlog::ProviderBacklog;
 use crate::domain::provider::health::{BreakerState, ProviderHealth};
 use crate::domain::time::clock::Timestamp;
@@ -58,6 +59,8 @@ pub struct Overview {
     pub total: Stored,
     /// Files by sync status.
     pub sync: SyncStatusReport,
+    /// Organization of the newest file without copy attempts left, if there is one.
+    pub sync_failed_in: Option<OrganizationId>,
     /// Work for a purge now.
     pub purge: PurgeReport,
     /// Running migrations.
@@ -146,21 +149,131 @@ impl ProviderStatus {
     }
 }
 
+/// The kind of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AdviceCode {
+    /// The database does not answer, or its figures cannot be read.
+    DatabaseFault,
+    /// The storage accepts no bytes.
+    StorageFault,
+    /// Uploads are refused, because the disk is full.
+    DiskFull,
+    /// The disk is nearly full.
+    DiskLow,
+    /// The store skips damaged rows.
+    DamagedRows,
+    /// Files have no bytes on the disk.
+    MissingBlobs,
+    /// The last check has open findings.
+    OpenFindings,
+    /// Uploads without a commit are close to their limit.
+    UnfinishedUploads,
+    /// A provider does not answer, or gets no writes.
+    ProviderFailing,
+    /// Work waits for a provider that the configuration no longer contains.
+    ProviderMissing,
+    /// Files wait for a copy to an inactive provider.
+    ProviderInactive,
+    /// A provider answers, and work still waits for it.
+    WorkWaiting,
+    /// Files have no copy attempts left.
+    SyncFailed,
+    /// Readers of events wait for an open transaction.
+    EventsHeldBack,
+    /// The endpoint of a webhook accepts no event for a long time.
+    WebhookFailing,
+    /// The server has disabled a webhook.
+    WebhookDisabled,
+    /// Another problem. `about` names its subject.
+    Other,
+}
+
+impl AdviceCode {
+    /// Every code.
+    pub const ALL: &'static [Self] = &[
+        Self::DatabaseFault,
+        Self::StorageFault,
+        Self::DiskFull,
+        Self::DiskLow,
+        Self::DamagedRows,
+        Self::MissingBlobs,
+        Self::OpenFindings,
+        Self::UnfinishedUploads,
+        Self::ProviderFailing,
+        Self::ProviderMissing,
+        Self::ProviderInactive,
+        Self::WorkWaiting,
+        Self::SyncFailed,
+        Self::EventsHeldBack,
+        Self::WebhookFailing,
+        Self::WebhookDisabled,
+        Self::Other,
+    ];
+
+    /// Returns the word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DatabaseFault => "database_fault",
+            Self::StorageFault => "storage_fault",
+            Self::DiskFull => "disk_full",
+            Self::DiskLow => "disk_low",
+            Self::DamagedRows => "damaged_rows",
+            Self::MissingBlobs => "missing_blobs",
+            Self::OpenFindings => "open_findings",
+            Self::UnfinishedUploads => "unfinished_uploads",
+            Self::ProviderFailing => "provider_failing",
+            Self::ProviderMissing => "provider_missing",
+            Self::ProviderInactive => "provider_inactive",
+            Self::WorkWaiting => "work_waiting",
+            Self::SyncFailed => "sync_failed",
+            Self::EventsHeldBack => "events_held_back",
+            Self::WebhookFailing => "webhook_failing",
+            Self::WebhookDisabled => "webhook_disabled",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// A problem, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Advice {
+    /// Kind of the problem, for programs.
+    pub code: AdviceCode,
     /// Subject: `database`, `disk`, `sync`, `events`, `webhook` with its id, or a provider code.
     pub about: String,
     /// Explanation for the problem.
     pub problem: String,
     /// Next step.
     pub next: String,
+    /// Provider with the problem. `None` for other problems.
+    pub provider: Option<ProviderCode>,
+    /// Organization of the newest file with the problem. `None` for problems without a file.
+    pub organization: Option<OrganizationId>,
+    /// Command line of the next step, if one command does it.
+    pub command: Option<String>,
 }
 
 impl Advice {
     pub(super) fn new(about: &str, problem: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { about: about.to_owned(), problem: problem.into(), next: next.into() }
+        Self {
+            code: AdviceCode::Other,
+            about: about.to_owned(),
+            problem: problem.into(),
+            next: next.into(),
+            provider: None,
+            organization: None,
+            command: None,
+        }
+    }
+
+    pub(super) fn coded(self, code: AdviceCode) -> Self {
+        Self { code, ..self }
+    }
+
+    pub(super) fn with_command(self, command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), ..self }
     }
 }
 
@@ -171,7 +284,7 @@ impl Overview {
         all.extend(self.database_fault.as_ref().map(|fault| {
             let next =
                 "look at the log, then restart the server, so that it reads the database from the disk again";
-            Advice::new("database", fault, next)
+            Advice::new("database", fault, next).coded(AdviceCode::DatabaseFault)
         }));
         all.extend(self.storage_advice());
         all.extend(self.damage_advice());
@@ -188,16 +301,18 @@ impl Overview {
         if let Some(disk) = self.disk.filter(|disk| !disk.takes_uploads) {
             let problem = format!("full: {} bytes free, uploads are refused", disk.free_bytes);
             let next = "make room on the disk of the data directory: delete files, then `filestore purge run --now`";
-            return Some(Advice::new("disk", problem, next));
+            let advice = Advice::new("disk", problem, next).coded(AdviceCode::DiskFull);
+            return Some(advice.with_command("filestore purge run --now"));
         }
         if let Some(fault) = &self.storage_fault {
             let next = "look at the log, and check that the disk of the data directory is mounted, writable and healthy";
-            return Some(Advice::new("storage", fault, next));
+            return Some(Advice::new("storage", fault, next).coded(AdviceCode::StorageFault));
         }
 
         let disk = self.disk.filter(|disk| disk.free_bytes < LITTLE_BYTES)?;
         let problem = format!("less than 1 GiB free: {} bytes", disk.free_bytes);
-        Some(Advice::new("disk", problem, "make room before uploads are refused"))
+        let next = "make room before uploads are refused";
+        Some(Advice::new("disk", problem, next).coded(AdviceCode::DiskLow))
     }
 
     fn damage_advice(&self) -> Option<Advice> {
@@ -207,14 +322,14 @@ impl Overview {
                 rows.first().map_or(String::new(), |row| format!(", first of them {}", row.row));
             let problem = format!("damaged rows, which the store skips: {damaged_rows}{first}");
             let next = "restore them from a backup of the database (the log names each row with the reason)";
-            return Some(Advice::new("records", problem, next));
+            return Some(Advice::new("records", problem, next).coded(AdviceCode::DamagedRows));
         }
 
         (*missing_blobs > 0).then(|| {
             let problem = format!("files without bytes on the disk: {missing_blobs}");
             let next =
                 "check that the disk of the data directory is the right one (the log names each file)";
-            Advice::new("blobs", problem, next)
+            Advice::new("blobs", problem, next).coded(AdviceCode::MissingBlobs)
         })
     }
 
@@ -226,11 +341,9 @@ impl Overview {
 
         (left > 0).then(|| {
             let problem = format!("open findings of the last check: {left}");
-            Advice::new(
-                "checks",
-                problem,
-                "run `filestore fsck` to list the findings and possible repairs",
-            )
+            let next = "run `filestore fsck` to list the findings and possible repairs";
+            let advice = Advice::new("checks", problem, next).coded(AdviceCode::OpenFindings);
+            advice.with_command("filestore fsck")
         })
     }
 
@@ -241,22 +354,24 @@ impl Overview {
             let problem = format!("close to the limit of unfinished uploads: {files} files, {bytes} bytes");
             let next = "look below for a provider that does not answer (limits: limits.staged_files, \
                         limits.staged_bytes)";
-            Advice::new("uploads", problem, next)
+            Advice::new("uploads", problem, next).coded(AdviceCode::UnfinishedUploads)
         })
     }
 
     fn provider_advice(&self, provider: &ProviderStatus) -> Option<Advice> {
+        let advice = self.advice_on(provider)?;
+        Some(Advice { provider: Some(provider.info.code.clone()), ..advice })
+    }
+
+    fn advice_on(&self, provider: &ProviderStatus) -> Option<Advice> {
         let code = provider.info.code.as_str();
         let waiting = provider.backlog.is_empty().then_some("");
         let waiting = waiting.unwrap_or(". Waiting work continues when the provider answers");
 
         if !provider.is_configured {
             let next = "put it back into the configuration, or move its files with `filestore migrate run`";
-            return Some(Advice::new(
-                code,
-                "missing in the configuration, and work waits for it",
-                next,
-            ));
+            let problem = "missing in the configuration, and work waits for it";
+            return Some(Advice::new(code, problem, next).coded(AdviceCode::ProviderMissing));
         }
         if let Some(health) = provider.health.as_ref().filter(|health| !health.is_good()) {
             let worst = health.worst();
@@ -264,18 +379,22 @@ impl Overview {
             let is_read = health.reads.state == BreakerState::Closed;
             let what = if is_read { "gets no writes" } else { "does not answer" };
             let problem = format!("{what} since {}: {error}", worst.since);
-            let next = format!("run `filestore provider check {code}` to see the error{waiting}");
-            return Some(Advice::new(code, problem, next));
+            let command = format!("filestore provider check {code}");
+            let next = format!("run `{command}` to see the error{waiting}");
+            let advice = Advice::new(code, problem, next).coded(AdviceCode::ProviderFailing);
+            return Some(advice.with_command(command));
         }
         if !provider.info.is_active && provider.backlog.sync.count > 0 {
             let next =
                 "activate it in the configuration, or bind the organizations to another provider";
-            return Some(Advice::new(code, "inactive, and files wait for a copy to it", next));
+            let problem = "inactive, and files wait for a copy to it";
+            return Some(Advice::new(code, problem, next).coded(AdviceCode::ProviderInactive));
         }
 
         let age = provider.oldest_age(self.at).filter(|age| *age > LONG)?;
         let problem = format!("answers, but work has waited for {} minutes", age.as_secs() / 60);
-        Some(Advice::new(code, problem, "look at the log for the error of each file"))
+        let next = "look at the log for the error of each file";
+        Some(Advice::new(code, problem, next).coded(AdviceCode::WorkWaiting))
     }
 
     fn events_advice(&self) -> Option<Advice> {
@@ -283,7 +402,7 @@ impl Overview {
         let secs = log.held_back_for.as_secs();
         let problem = format!("readers wait for {} events since {secs} seconds", log.held_back);
         let next = "look in `pg_stat_activity` for an old transaction of filestore that is open, and end it";
-        Some(Advice::new("events", problem, next))
+        Some(Advice::new("events", problem, next).coded(AdviceCode::EventsHeldBack))
     }
 
     fn sync_advice(&self) -> Option<Advice> {
@@ -292,11 +411,10 @@ impl Overview {
             let problem = format!(
                 "files without further copy attempts, served from their old location: {failed}"
             );
-            Advice::new(
-                "sync",
-                problem,
-                "when the provider works again, run `filestore sync retry`",
-            )
+            let next = "when the provider works again, run `filestore sync retry`";
+            let advice = Advice::new("sync", problem, next).coded(AdviceCode::SyncFailed);
+            let organization = self.sync_failed_in.clone();
+            Advice { organization, ..advice.with_command("filestore sync retry") }
         })
     }
 }
@@ -328,6 +446,7 @@ mod tests {
             providers: vec![provider("eu")],
             total: Stored::default(),
             sync: SyncStatusReport::default(),
+            sync_failed_in: None,
             purge: PurgeReport::default(),
             migrations: Vec::new(),
             checks: FsckStatus::default(),
@@ -395,12 +514,20 @@ mod tests {
     #[test]
     fn each_thing_that_is_not_well_is_named_with_what_to_do() {
         type Change = fn(&mut Overview);
-        let cases: [(&str, &str, Change); 11] = [
-            ("database", "restart", |all| all.database_fault = Some("locked".to_owned())),
-            ("storage", "mounted", |all| all.storage_fault = Some("no space".to_owned())),
-            ("disk", "make room", |all| all.disk.as_mut().unwrap().takes_uploads = false),
-            ("disk", "make room", |all| all.disk = Some(DiskSpace::new(1 << 20, 100 << 30, 1))),
-            ("checks", "filestore fsck", |all| {
+        let cases: [(&str, AdviceCode, &str, Change); 11] = [
+            ("database", AdviceCode::DatabaseFault, "restart", |all| {
+                all.database_fault = Some("locked".to_owned())
+            }),
+            ("storage", AdviceCode::StorageFault, "mounted", |all| {
+                all.storage_fault = Some("no space".to_owned())
+            }),
+            ("disk", AdviceCode::DiskFull, "make room", |all| {
+                all.disk.as_mut().unwrap().takes_uploads = false
+            }),
+            ("disk", AdviceCode::DiskLow, "make room", |all| {
+                all.disk = Some(DiskSpace::new(1 << 20, 100 << 30, 1))
+            }),
+            ("checks", AdviceCode::OpenFindings, "filestore fsck", |all| {
                 all.checks.scrub = Some(FsckSummary {
                     depth: crate::domain::report::fsck::FsckDepth::Deep,
                     started_at: Timestamp::from_millis(1),
@@ -412,27 +539,34 @@ mod tests {
                     postponed: Vec::new(),
                 });
             }),
-            ("uploads", "limits.staged", |all| all.unfinished.files = 95),
-            ("eu", "filestore provider check eu", |all| {
+            ("uploads", AdviceCode::UnfinishedUploads, "limits.staged", |all| {
+                all.unfinished.files = 95
+            }),
+            ("eu", AdviceCode::ProviderFailing, "filestore provider check eu", |all| {
                 all.providers[0].health.as_mut().unwrap().writes = breaker(BreakerState::Open);
             }),
-            ("eu", "put it back", |all| all.providers[0].is_configured = false),
-            ("eu", "look at the log", |all| {
+            ("eu", AdviceCode::ProviderMissing, "put it back", |all| {
+                all.providers[0].is_configured = false
+            }),
+            ("eu", AdviceCode::WorkWaiting, "look at the log", |all| {
                 all.providers[0].backlog.purge =
                     Waiting { count: 1, oldest: Some(Timestamp::from_millis(0)) };
             }),
-            ("sync", "filestore sync retry", |all| all.sync.failed = 2),
-            ("events", "pg_stat_activity", |all| {
+            ("sync", AdviceCode::SyncFailed, "filestore sync retry", |all| all.sync.failed = 2),
+            ("events", AdviceCode::EventsHeldBack, "pg_stat_activity", |all| {
                 let held_back_for = HELD_BACK;
                 all.events =
                     Some(EventLogLoad { held_back: 3, held_back_for, ..EventLogLoad::default() });
             }),
         ];
 
-        for (about, next, change) in cases {
+        for (about, code, next, change) in cases {
             let advice = advised(change);
             assert_eq!(advice.len(), 1, "{advice:?}");
-            assert_eq!(advice[0].about, about);
+            assert_eq!((advice[0].about.as_str(), advice[0].code), (about, code));
+            assert_eq!(advice[0].provider.is_some(), about == "eu");
+            let command = advice[0].command.as_deref().unwrap_or_default();
+            assert!(advice[0].next.contains(command), "{advice:?}");
             assert!(advice[0].next.contains(next), "{advice:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::overview::Advice;
+use super::overview::{Advice, AdviceCode};
 use crate::domain::time::clock::Timestamp;
 use crate::domain::webhook::{DisabledReason, Webhook};
 
@@ -64,7 +64,8 @@ impl WebhooksOverview {
         all.truncate(MOST_ADVICE);
         if more > 0 {
             let problem = format!("further webhooks that need attention: {more}");
-            all.push(Advice::new("webhooks", problem, "run `filestore webhook list`"));
+            let more = Advice::new("webhooks", problem, "run `filestore webhook list`");
+            all.push(more.coded(AdviceCode::WebhookFailing).with_command("filestore webhook list"));
         }
         all
     }
@@ -83,7 +84,9 @@ fn advice(webhook: &Webhook, now: Timestamp) -> Option<Advice> {
         let next = format!(
             "if the endpoint works again, run `filestore webhook enable {id}`, otherwise `filestore webhook delete {id}`"
         );
-        return Some(Advice::new(&about, problem, next));
+        let command = format!("filestore webhook enable {id}");
+        let advice = Advice::new(&about, problem, next).coded(AdviceCode::WebhookDisabled);
+        return Some(advice.with_command(command));
     }
 
     let since = webhook.health.failing_since.filter(|since| since.plus(LONG) <= now)?;
@@ -96,7 +99,8 @@ fn advice(webhook: &Webhook, now: Timestamp) -> Option<Advice> {
     let next = format!(
         "run `filestore webhook ping {id}`, and repair the endpoint. Then the waiting events follow"
     );
-    Some(Advice::new(&about, problem, next))
+    let advice = Advice::new(&about, problem, next).coded(AdviceCode::WebhookFailing);
+    Some(advice.with_command(format!("filestore webhook ping {id}")))
 }
 
 #[cfg(test)]

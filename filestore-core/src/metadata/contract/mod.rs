@@ -229,6 +229,7 @@ macro_rules! contract_tests {
                 files_already_there_are_settled,
                 settling_stops_at_the_limit_and_goes_on,
                 deleted_files_are_not_settled,
+                the_queue_of_an_organization_is_counted,
                 counts_follow_every_change,
             }
             sync_claims {

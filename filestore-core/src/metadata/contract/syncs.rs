@@ -1,7 +1,7 @@
 //! Settling of files that need no copy, and counts.
 
 use super::*;
-use crate::domain::file::status::SyncStatus;
+use crate::domain::file::status::{Status, SyncStatus};
 use crate::domain::provider::binding::{BindingChange, NewBinding};
 use crate::metadata::SyncCounts;
 
@@ -94,6 +94,27 @@ pub(crate) async fn deleted_files_are_not_settled(metadata: &dyn Metadata) {
     put_deleted(metadata, ready("acme"), at(1)).await;
     put(metadata, temp("acme")).await;
     assert_eq!(settle(metadata).await, []);
+}
+
+pub(crate) async fn the_queue_of_an_organization_is_counted(metadata: &dyn Metadata) {
+    for (name, sync) in [
+        ("7", SyncStatus::Pending),
+        ("7", SyncStatus::Pending),
+        ("7", SyncStatus::Syncing),
+        ("7", SyncStatus::Failed),
+        ("7", SyncStatus::None),
+        ("8", SyncStatus::Pending),
+    ] {
+        let state = FileState::from_row(Status::Ready, sync, None, Location::Local).unwrap();
+        put(metadata, FileRecord { state, ..ready(name) }).await;
+    }
+    put_deleted(metadata, ready("7"), at(1)).await;
+
+    let counts = metadata.sync_queue_of(&organization("7")).await.unwrap();
+    let expected = SyncCounts { pending: 2, syncing: 1, failed: 1, ..SyncCounts::default() };
+    assert_eq!(counts, expected);
+    let nobody = metadata.sync_queue_of(&organization("9")).await.unwrap();
+    assert_eq!(nobody, SyncCounts::default());
 }
 
 pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {

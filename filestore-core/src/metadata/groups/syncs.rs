@@ -55,4 +55,8 @@ pub trait Syncs: Send + Sync + 'static {
 
     /// Counts files by sync status, without deleted files.
     async fn sync_counts(&self) -> Result<SyncCounts>;
+
+    /// Counts the PENDING, SYNCING and FAILED files of one organization, without deleted files. The counts of the
+    /// other statuses are 0.
+    async fn sync_queue_of(&self, organization: &OrganizationId) -> Result<SyncCounts>;
 }

@@ -51,6 +51,9 @@ use crate::metadata::{Metadata, StoredSecret};
 use crate::service::FileStore;
 use crate::tasks;
 
+/// The maximum number of URLs in one call.
+const MAX_URLS: usize = 100;
+
 /// The signing secrets of a store.
 #[derive(Debug)]
 pub(in crate::service) struct SigningSecrets {
@@ -115,6 +118,20 @@ impl<'a> Signing<'a> {
         let expires_at = self.end_of(life, request.key)?;
         let secret = self.signer().await?;
         Ok(SignedUrl::new(&secret, SignedMethod::Post, &target, expires_at))
+    }
+
+    /// Signs `count` URLs, 1 to 100, to upload one file each. See [`upload`](Self::upload). `InvalidField` for another
+    /// count.
+    pub async fn uploads(self, request: &SignUpload, count: usize) -> Result<Vec<SignedUrl>> {
+        if !(1..=MAX_URLS).contains(&count) {
+            let message = format!("count is 1 to {MAX_URLS}");
+            return Err(Error::invalid("count", message).with_limit(MAX_URLS as u64));
+        }
+        let mut urls = Vec::with_capacity(count);
+        for _ in 0..count {
+            urls.push(self.upload(request).await?);
+        }
+        Ok(urls)
     }
 
     /// Verifies the signature in a request's query, and returns the URL's rights. `None` if the query

@@ -6,6 +6,7 @@
 //! cell empty. If a file changes in the meantime, the store starts the sheet again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -46,10 +47,46 @@ impl Files<'_> {
     /// # }
     /// ```
     pub async fn sheet(self, ids: &[FileId], size: VariantSize, fit: Fit) -> Result<Arc<Sheet>> {
+        self.sheet_of(ids, size, fit, None).await
+    }
+
+    /// Returns a contact sheet like [`sheet`](Self::sheet) of the pictures that are there within `wait`. The other
+    /// cells are empty with `Busy`. The store goes on with some of these pictures, so ask again.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use filestore_core::{FileId, FileStore, Fit, Scope};
+    ///
+    /// # async fn example(store: &FileStore, page: &[FileId]) -> filestore_core::Result<()> {
+    /// let files = store.scoped(&Scope::All);
+    /// let wait = Duration::from_millis(300);
+    /// let sheet = files.sheet_within(page, 200.try_into()?, Fit::Cover, wait).await?;
+    /// println!("{} pictures", sheet.cells.iter().filter(|cell| cell.shown.is_ok()).count());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sheet_within(
+        self,
+        ids: &[FileId],
+        size: VariantSize,
+        fit: Fit,
+        wait: Duration,
+    ) -> Result<Arc<Sheet>> {
+        self.sheet_of(ids, size, fit, Some(wait)).await
+    }
+
+    async fn sheet_of(
+        self,
+        ids: &[FileId],
+        size: VariantSize,
+        fit: Fit,
+        wait: Option<Duration>,
+    ) -> Result<Arc<Sheet>> {
         let grid = SheetGrid::new(ids.len(), size)?;
         let mut tries = Tries::default();
         loop {
-            match self.try_sheet(ids, grid, fit).await {
+            match self.try_sheet(ids, grid, fit, wait).await {
                 Err(error) if tries.allow_another(&error) => {}
                 outcome => return outcome,
             }
@@ -80,6 +117,7 @@ impl Files<'_> {
         ids: &'s [FileId],
         grid: SheetGrid,
         fit: Fit,
+        wait: Option<Duration>,
     ) -> BoxFuture<'s, Result<Arc<Sheet>>>
     where
         Self: 's,
@@ -91,7 +129,10 @@ impl Files<'_> {
                 return Ok(sheet);
             }
             let cells = self.cells(&key, &records);
-            engine.sheet(key, cells).await
+            match wait {
+                None => engine.sheet(key, cells).await,
+                Some(wait) => engine.sheet_within(key, cells, wait).await,
+            }
         })
     }
 

@@ -2,17 +2,19 @@
 //! migration through its entry (`under_way`).
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::background::Background;
 use super::under_way::{Entered, Entry, ShownToOthers};
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::usage::Stored;
 use crate::domain::id::OrganizationId;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::MigrateRunning;
+use crate::domain::time::clock::Timestamp;
 
 /// The prefix of entry names. The organization follows.
 const PREFIX: &str = "migration ";
@@ -28,6 +30,8 @@ pub(crate) struct MigrationProgress {
     target: ProviderCode,
     files: AtomicU64,
     bytes: AtomicU64,
+    planned: OnceLock<Stored>,
+    started_at: Timestamp,
     is_told_to_stop: AtomicBool,
 }
 
@@ -45,6 +49,7 @@ impl Migrations {
         &self,
         organization: &OrganizationId,
         target: &ProviderCode,
+        now: Timestamp,
     ) -> Result<RegisteredMigration> {
         let mut entries = self.0.lock();
         if entries.contains_key(organization) {
@@ -55,6 +60,8 @@ impl Migrations {
             target: target.clone(),
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            planned: OnceLock::new(),
+            started_at: now,
             is_told_to_stop: AtomicBool::new(false),
         });
         entries.insert(organization.clone(), Arc::clone(&progress));
@@ -90,14 +97,15 @@ impl Migrations {
 }
 
 impl Background {
-    /// Registers a migration on this server and for all others. `Conflict` while another migration runs on
-    /// any server.
+    /// Registers a migration, which begins `now`, on this server and for all others. `Conflict` while another
+    /// migration runs on any server.
     pub(crate) async fn begin_migration(
         &self,
         organization: &OrganizationId,
         target: &ProviderCode,
+        now: Timestamp,
     ) -> Result<RegisteredMigration> {
-        let mut registered = self.migrations.begin(organization, target)?;
+        let mut registered = self.migrations.begin(organization, target, now)?;
         match self.enter(name_of(organization)).await? {
             Entered::Alone(entry) => registered.entry = entry,
             Entered::Elsewhere => return Err(under_way(organization, " on another server")),
@@ -157,14 +165,16 @@ fn name_of(organization: &OrganizationId) -> String {
     format!("{PREFIX}{organization}")
 }
 
-/// Parses the text of [`MigrationProgress`]. Later versions can append further values.
+/// Parses the text of [`MigrationProgress`]. Later versions can append further values, and older versions write fewer.
 fn read(shown: &str) -> Option<MigrateRunning> {
     let mut words = shown.split(' ');
-    Some(MigrateRunning {
-        to: words.next()?.parse().ok()?,
-        files: words.next()?.parse().ok()?,
-        bytes: words.next()?.parse().ok()?,
-    })
+    let to = words.next()?.parse().ok()?;
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (files, bytes) = (number()?, number()?);
+    let started_at = number().and_then(|millis| i64::try_from(millis).ok());
+    let planned = number().zip(number()).map(|(files, bytes)| Stored { files, bytes });
+    let started_at = started_at.map(Timestamp::from_millis);
+    Some(MigrateRunning { to, files, bytes, planned, started_at })
 }
 
 fn under_way(organization: &OrganizationId, place: &str) -> Error {
@@ -176,6 +186,11 @@ impl MigrationProgress {
     /// Returns the target provider.
     pub(crate) fn target(&self) -> &ProviderCode {
         &self.target
+    }
+
+    /// Sets the files to move. The first call counts.
+    pub(crate) fn plan(&self, files: Stored) {
+        let _ = self.planned.set(files);
     }
 
     /// Counts a moved file of `bytes`.
@@ -194,14 +209,20 @@ impl MigrationProgress {
             to: self.target.clone(),
             files: self.files.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
+            planned: self.planned.get().copied(),
+            started_at: Some(self.started_at),
         }
     }
 }
 
 impl ShownToOthers for MigrationProgress {
     fn shown(&self) -> String {
-        let MigrateRunning { to, files, bytes } = self.report();
-        format!("{to} {files} {bytes}")
+        let MigrateRunning { to, files, bytes, planned, .. } = self.report();
+        let shown = format!("{to} {files} {bytes} {}", self.started_at.as_millis());
+        match planned {
+            Some(Stored { files, bytes }) => format!("{shown} {files} {bytes}"),
+            None => shown,
+        }
     }
 
     fn stop(&self) {
@@ -231,5 +252,32 @@ impl RegisteredMigration {
 impl Drop for RegisteredMigration {
     fn drop(&mut self) {
         self.all.0.lock().remove(&self.organization);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_servers_read_what_a_migration_shows() {
+        let organization = "7".parse().unwrap();
+        let started_at = Timestamp::from_millis(1_764_280_800_123);
+        let all = Migrations::default();
+        let entry = all.begin(&organization, &"eu".parse().unwrap(), started_at).unwrap();
+        let progress = entry.progress();
+        assert_eq!(read(&progress.shown()), all.progress(&organization), "before the count");
+
+        progress.plan(Stored { files: 9, bytes: 90 });
+        progress.add(5);
+        let running = read(&progress.shown()).unwrap();
+        assert_eq!(Some(&running), all.progress(&organization).as_ref());
+        assert_eq!((running.files, running.bytes), (1, 5));
+        assert_eq!(running.planned, Some(Stored { files: 9, bytes: 90 }));
+        assert_eq!(running.started_at, Some(started_at));
+
+        let older = read("eu 3 30").unwrap();
+        assert_eq!((older.files, older.planned, older.started_at), (3, None, None));
+        assert_eq!(read("eu 3"), None);
     }
 }

@@ -12,10 +12,12 @@
 //! Like a variant, a sheet is first cached, and then its blobs are checked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use tokio::time::timeout;
 
 use super::caller::{Currency, Source};
 use super::pool::Held;
@@ -56,6 +58,23 @@ impl VariantEngine {
         self.shared.sheets.join(digest, move || engine.make_sheet(key, cells)).await
     }
 
+    /// Makes a sheet like [`sheet`](Self::sheet) of the pictures that are there within `wait`. The others leave their
+    /// cells empty, with [`Busy`](crate::ErrorKind::Busy), and are made on. A sheet that lacks a picture is not cached.
+    pub async fn sheet_within(
+        &self,
+        key: SheetKey,
+        cells: Vec<CellSource>,
+        wait: Duration,
+    ) -> Result<Arc<Sheet>> {
+        if let Some(sheet) = self.cached_sheet(&key) {
+            return Ok(sheet);
+        }
+        sheet_memory(key.grid, self.shared.config.decode_memory_bytes)?;
+        let behalf = Behalf::of(&cells);
+        let files = self.files_within(cells, wait).await?;
+        self.shared.combine(key, files, behalf).await
+    }
+
     /// Returns the sheet's tag without combining pictures. Makes variants that are not cached. Errors
     /// are those of [`sheet`](Self::sheet).
     pub async fn sheet_tag(&self, key: &SheetKey, cells: Vec<CellSource>) -> Result<String> {
@@ -69,18 +88,54 @@ impl VariantEngine {
 
     async fn make_sheet(self, key: SheetKey, cells: Vec<CellSource>) -> Result<Arc<Sheet>> {
         sheet_memory(key.grid, self.shared.config.decode_memory_bytes)?;
-        let currencies: Vec<Currency> =
-            cells.iter().flatten().map(|(_, source)| source.currency.clone()).collect();
-        // A sheet of several organizations is made on behalf of the first.
-        let organization =
-            cells.iter().flatten().next().map(|(key, _)| key.organization_id.clone());
+        let behalf = Behalf::of(&cells);
         let files = self.files(cells).await?;
-        let lasting = lasting(&files);
-        let sheet = Arc::new(self.shared.assemble(&key, files, organization).await?);
-        if let Some(lasting) = lasting {
-            self.shared.keep_sheet(key, &sheet, lasting, &currencies).await;
+        self.shared.combine(key, files, behalf).await
+    }
+
+    /// Returns the files of the variants that are there within `wait`. A variant in progress continues without us. Only
+    /// as many are begun as there are threads, so that the sheet itself soon has its turn.
+    async fn files_within(
+        &self,
+        cells: Vec<CellSource>,
+        wait: Duration,
+    ) -> Result<Vec<Result<Bytes>>> {
+        let (mut files, mut missing) = (Vec::with_capacity(cells.len()), Vec::new());
+        for (number, cell) in cells.into_iter().enumerate() {
+            let (key, source) = match cell {
+                Ok(cell) => cell,
+                Err(error) => {
+                    files.push(Err(error));
+                    continue;
+                }
+            };
+            match self.cached(&key) {
+                Some(Variant::WebP(bytes)) => files.push(Ok(bytes)),
+                _ => {
+                    files.push(Err(not_ready()));
+                    missing.push((number, (key, source)));
+                }
+            }
         }
-        Ok(sheet)
+
+        let making = missing.into_iter().map(|(number, cell)| {
+            let engine = self.clone();
+            async move { (number, engine.cell(Ok(cell)).await) }
+        });
+        let mut made = stream::iter(making).buffer_unordered(self.shared.pool.threads());
+        let all = async {
+            while let Some((number, file)) = made.next().await {
+                files[number] = file;
+            }
+        };
+        // In time or not: what is there is shown.
+        let _ = timeout(wait, all).await;
+
+        let mut errors = files.iter().filter_map(|file: &Result<Bytes>| file.as_ref().err());
+        match errors.find(|error| error.kind() == ErrorKind::Conflict) {
+            Some(error) => Err(error.clone()),
+            None => Ok(files),
+        }
     }
 
     /// Returns the files of the variants, or the reasons why they are missing.
@@ -112,6 +167,27 @@ impl VariantEngine {
             Variant::PassThrough { .. } => unreachable!("small pictures are rendered here"),
         }
     }
+}
+
+/// The organization for which a sheet is made, and the blobs that it shows.
+struct Behalf {
+    /// A sheet of several organizations is made on behalf of the first.
+    organization: Option<OrganizationId>,
+    currencies: Vec<Currency>,
+}
+
+impl Behalf {
+    fn of(cells: &[CellSource]) -> Self {
+        let shown = || cells.iter().flatten();
+        Self {
+            organization: shown().next().map(|(key, _)| key.organization_id.clone()),
+            currencies: shown().map(|(_, source)| source.currency.clone()).collect(),
+        }
+    }
+}
+
+fn not_ready() -> Error {
+    Error::new(ErrorKind::Busy, "the picture is not ready yet")
 }
 
 /// Returns true if an error of one cell fails the whole sheet, because the client or the caller tries again.
@@ -154,6 +230,21 @@ impl Shared {
     /// Returns the tag of the sheet with these files.
     fn tag(&self, key: &SheetKey, files: &[Result<Bytes>]) -> String {
         key.tag(self.config.quality, files.iter().map(|file| file.as_ref().err()))
+    }
+
+    /// Combines the variants, and caches the sheet if it can last.
+    async fn combine(
+        &self,
+        key: SheetKey,
+        files: Vec<Result<Bytes>>,
+        behalf: Behalf,
+    ) -> Result<Arc<Sheet>> {
+        let lasting = lasting(&files);
+        let sheet = Arc::new(self.assemble(&key, files, behalf.organization).await?);
+        if let Some(lasting) = lasting {
+            self.keep_sheet(key, &sheet, lasting, &behalf.currencies).await;
+        }
+        Ok(sheet)
     }
 
     /// Combines the variants on a thread of the pool. An empty sheet needs no thread.

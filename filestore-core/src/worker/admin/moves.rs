@@ -7,7 +7,8 @@ use crate::domain::error::Result;
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, SyncReport, SyncStatusReport,
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, OrganizationSyncStatus,
+    SyncReport, SyncStatusReport,
 };
 use crate::worker::migrate::{self, MigrateOptions};
 use crate::worker::running::progress::Progress;
@@ -53,6 +54,22 @@ impl Admin<'_> {
     /// ```
     pub async fn sync_status(self) -> Result<SyncStatusReport> {
         sync::status(self.store).await
+    }
+
+    /// Counts the sync queue of an organization.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let status = store.admin().sync_status_of(42.try_into()?).await?;
+    /// println!("{} of {} wait", status.pending, status.pending + status.done);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sync_status_of(
+        self,
+        organization: OrganizationNumber,
+    ) -> Result<OrganizationSyncStatus> {
+        sync::status_of(self.store, organization).await
     }
 
     /// Queues the organization's READY files that are not at its provider yet, because they are older than

@@ -24,6 +24,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::event::{EventDetails, EventKind};
 use crate::domain::file::record::FileRecord;
 use crate::domain::file::status::{Location, Status, SyncStatus};
+use crate::domain::file::usage::Stored;
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{MigrateHolding, MigratePlan, MigrateReport, MigrateStatus};
@@ -94,13 +95,15 @@ pub(crate) async fn run(
     let number = organization;
     let organization = migration_of(store, number, to).await?;
     store.providers().check_takes_files(to)?;
-    let entry = store.inner().background.begin_migration(&organization, to).await?;
+    let now = store.inner().now();
+    let entry = store.inner().background.begin_migration(&organization, to, now).await?;
     let holder = store.providers().holder_of_new(to);
 
     let shared = Arc::clone(entry.progress());
     let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
 
     let left = elsewhere(store, &organization, &holder).await?;
+    shared.plan(left);
     progress.accepted();
     progress.start(Some(left.files));
 
@@ -241,8 +244,8 @@ async fn elsewhere(
     store: &FileStore,
     organization: &OrganizationId,
     holder: &ProviderCode,
-) -> Result<Amount> {
-    let mut left = Amount::default();
+) -> Result<Stored> {
+    let mut left = Stored::default();
     for holding in store.inner().metadata.holdings(organization).await? {
         if holding.status == Status::Ready && holding.provider != *holder {
             left.files += holding.files;
@@ -250,12 +253,6 @@ async fn elsewhere(
         }
     }
     Ok(left)
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Amount {
-    files: u64,
-    bytes: u64,
 }
 
 struct MigrateRun {

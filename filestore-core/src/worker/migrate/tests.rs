@@ -94,7 +94,9 @@ async fn one_organization_has_one_migration_at_a_time() {
     let store = bound(home.path()).await;
     upload(&store, b"bytes").await;
     let organization = "7".parse().unwrap();
-    let entry = store.inner().background.begin_migration(&organization, &disk()).await.unwrap();
+    let now = store.now();
+    let entry =
+        store.inner().background.begin_migration(&organization, &disk(), now).await.unwrap();
     let options = MigrateOptions::default();
     let second =
         super::run(&store, seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await;

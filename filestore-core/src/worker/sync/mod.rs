@@ -30,7 +30,7 @@ use crate::domain::error::Result;
 use crate::domain::file::status::Location;
 use crate::domain::id::{OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
-use crate::domain::report::{SyncReport, SyncStatusReport};
+use crate::domain::report::{OrganizationSyncStatus, SyncReport, SyncStatusReport};
 use crate::metadata::SyncCounts;
 use crate::service::providers::relocate::CopyMeter;
 
@@ -173,6 +173,20 @@ pub(crate) async fn status(store: &FileStore) -> Result<SyncStatusReport> {
         store.inner().metadata.sync_counts().await?;
     let (files_moved, bytes_copied) = store.inner().background.traffic.totals();
     Ok(SyncStatusReport { none, pending, syncing, synced, failed, files_moved, bytes_copied })
+}
+
+/// Counts the sync queue of an organization.
+pub(crate) async fn status_of(
+    store: &FileStore,
+    organization: OrganizationNumber,
+) -> Result<OrganizationSyncStatus> {
+    let id = OrganizationId::from(organization);
+    let metadata = &store.inner().metadata;
+    let SyncCounts { pending, syncing, failed, .. } = metadata.sync_queue_of(&id).await?;
+    let usage = metadata.usage(&id).await?;
+    let live = usage.total().files.saturating_sub(usage.deleted.files);
+    let done = live.saturating_sub(pending + syncing + failed);
+    Ok(OrganizationSyncStatus { organization, pending, syncing, failed, done })
 }
 
 /// Creates the meter of a copy. The meter counts bytes for the store and for `progress`.

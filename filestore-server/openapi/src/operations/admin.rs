@@ -5,7 +5,7 @@ use filestore_core::api::{
     BackupRestoreReport, BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest,
     ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport,
     MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
-    MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups, PurgeReport,
+    MigrateVerifyRequest, NewKeyReply, OrganizationSyncStatus, ProviderCheckReport, PruneBackups, PurgeReport,
     PurgeRunRequest, ReceiptKeyReply, RestoreBackup, ResumableUpload, ResumableUploadList,
     RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest,
     SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
@@ -104,12 +104,24 @@ fn sync() -> Vec<Operation> {
             .says("Queue files again after their last attempt failed", "")
             .optional_json(request::<SyncQueueRequest>)
             .replies(200, "The number of queued files.", reply::<SyncQueueReport>),
-        get("/admin/sync/status", "getSyncStatus").says("Count files by sync status", "").replies(
-            200,
-            "The counts.",
-            reply::<SyncStatusReport>,
-        ),
+        get("/admin/sync/status", "getSyncStatus")
+            .says(
+                "Count files by sync status",
+                "With `organizationId`, the reply has only the queue of this organization: `pending`, `syncing`, \
+                 `failed`, and `done` for all other files.",
+            )
+            .asks([query("organizationId", "Only files of this organization.", organization_number())])
+            .replies(200, "The counts.", reply::<SyncCounts>),
     ]
+}
+
+/// The counts of all files, or of the queue of one organization.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is read")]
+enum SyncCounts {
+    All(SyncStatusReport),
+    Organization(OrganizationSyncStatus),
 }
 
 fn migrate() -> Vec<Operation> {
@@ -127,6 +139,7 @@ fn migrate() -> Vec<Operation> {
             .says("Move the files of an organization to its provider", LONG)
             .json(request::<MigrateRunRequest>)
             .replies(200, "The report.", reply::<MigrateReport>)
+            .replies(202, "With `detach`: the migration goes on.", reply::<MigrateStatus>)
             .refuses([409, 422]),
         post("/admin/migrate/stop", "stopMigration")
             .says("Stop the migration of an organization", "")
@@ -150,6 +163,7 @@ fn fsck() -> Vec<Operation> {
             .says("Check the whole store", LONG)
             .optional_json(request::<FsckRunRequest>)
             .replies(200, "The report.", reply::<FsckReport>)
+            .replies(202, "With `detach`: the check goes on.", reply::<FsckStatus>)
             .refuses([409, 422]),
         post("/admin/fsck/stop", "stopCheck")
             .says("Stop the check of the store", "")
@@ -178,11 +192,13 @@ fn backups() -> Vec<Operation> {
             .says("Take a snapshot of the store", LONG_SAID)
             .optional_json(request::<CreateBackup>)
             .replies(200, "The snapshot.", reply::<BackupReport>)
+            .replies(202, "With `detach`: the run goes on.", reply::<BackupDestination>)
             .refuses([404, 409, 502, 507]),
         post("/admin/backups/{destination}/verify", "verifySnapshot")
             .says("Read a snapshot and compare every digest", LONG_SAID)
             .optional_json(request::<VerifyBackup>)
             .replies(200, "The report.", reply::<BackupVerifyReport>)
+            .replies(202, "With `detach`: the run goes on.", reply::<BackupDestination>)
             .refuses([404, 409]),
         post("/admin/backups/{destination}/restore", "restoreFromSnapshot")
             .says("Restore files that are no longer in the store", LONG_SAID)

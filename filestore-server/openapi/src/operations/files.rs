@@ -204,6 +204,11 @@ fn content() -> Operation {
             "If the file is at a provider with presigned URLs, the server redirects to the provider. Otherwise the \
              server sends the bytes. `Content-Disposition` is `inline` only for types that browsers cannot run.",
         )
+        .asks([query(
+            "redirect",
+            "`false`: the server sends the bytes itself, also if a provider has them.",
+            json!({ "type": "boolean", "default": true }),
+        )])
         .takes([
             "Disposition",
             "V",
@@ -255,6 +260,11 @@ fn sheet() -> Operation {
         .asks([
             sheet_ids(),
             query("size", "Cell side in pixels (default 200).", json!({ "type": "integer", "enum": VARIANT_SIZES })),
+            query(
+                "wait_ms",
+                "Longest wait for images. Cells of other images are empty, and `Sheet-Pending` names them.",
+                json!({ "type": "integer", "minimum": 0, "maximum": 10000 }),
+            ),
         ])
         .takes(["Fit", "IfNoneMatch"])
         .replies_bytes_or_json(200, "The sheet, or its map.", "image/webp", reply::<SheetMap>)

@@ -87,37 +87,53 @@ async fn start(
 }
 
 async fn create(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
-    let object = Object::parse(json, &["hard_links", "local_only"])?;
+    let object = Object::parse(json, &["hard_links", "local_only", "detach"])?;
     let mut request = CreateBackup::default();
     request.hard_links = object.flag("hard_links")?.unwrap_or(false);
     request.local_only = object.flag("local_only")?.unwrap_or(false);
     let options = BackupOptions::from(request);
 
-    let store = call.store().clone();
-    reporting(
-        call,
-        move |progress| async move {
-            let backups = open(&store, &destination).await?;
-            let report = store.admin().backup(&backups, options, progress).await?;
-            Ok(BackupReport::from(report))
-        },
-        |error| BackupReport::failed(error.into()),
-    )
-    .await
+    let (store, name) = (call.store().clone(), destination.clone());
+    let work = move |progress: Arc<dyn Progress>| async move {
+        let backups = open(&store, &destination).await?;
+        let report = store.admin().backup(&backups, options, progress).await?;
+        Ok(BackupReport::from(report))
+    };
+    if object.flag("detach")?.unwrap_or(false) {
+        return detached(call, name, work).await;
+    }
+    reporting(call, work, |error| BackupReport::failed(error.into())).await
+}
+
+/// Starts work that goes on without the client, and replies with its destination.
+async fn detached<T, F>(
+    call: &Arc<Call>,
+    destination: String,
+    work: impl FnOnce(Arc<dyn Progress>) -> F + Send + 'static,
+) -> Result<Response, Failure>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let work = move |_, acceptance: Arc<Acceptance>| async move {
+        work(acceptance).await.map_err(as_conflict)
+    };
+    let shown = async { Ok(BackupDestination::new(destination)) };
+    long_run::reply_detached(call, work, shown).await
 }
 
 async fn verify(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
-    let id = snapshot_id(&Object::parse(json, &["snapshot_id"])?)?;
-    let store = call.store().clone();
-    reporting(
-        call,
-        move |progress| async move {
-            let report = open(&store, &destination).await?.verify(id, progress).await?;
-            Ok(BackupVerifyReport::from(report))
-        },
-        |error| BackupVerifyReport::failed(error.into()),
-    )
-    .await
+    let object = Object::parse(json, &["snapshot_id", "detach"])?;
+    let id = snapshot_id(&object)?;
+    let (store, name) = (call.store().clone(), destination.clone());
+    let work = move |progress: Arc<dyn Progress>| async move {
+        let report = open(&store, &destination).await?.verify(id, progress).await?;
+        Ok(BackupVerifyReport::from(report))
+    };
+    if object.flag("detach")?.unwrap_or(false) {
+        return detached(call, name, work).await;
+    }
+    reporting(call, work, |error| BackupVerifyReport::failed(error.into())).await
 }
 
 async fn restore(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {

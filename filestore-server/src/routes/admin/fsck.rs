@@ -9,7 +9,7 @@ use warp::Filter;
 use warp::reply::Response;
 
 use super::expect_nothing;
-use super::long_run::{self, Departure};
+use super::long_run::{self, Acceptance, Departure, Stop};
 use super::migrate::rate;
 use crate::error;
 use crate::reply::{self, Failure};
@@ -30,21 +30,23 @@ pub(super) fn routes() -> RouteFilter {
 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;
-    let options = match json.as_deref() {
-        Some(json) => options(call.store(), json)?,
-        None => FsckOptions::default(),
-    };
+    let keys = ["repair", "deep", "restart", "bytes_per_second", "provider_code", "detach"];
+    let object = Object::parse(json.as_deref().unwrap_or(b"{}"), &keys)?;
+    let options = options(call.store(), &object)?;
 
     let store = call.store().clone();
-    long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
+    let work = |stop: Stop, acceptance: Arc<Acceptance>| async move {
         store.admin().fsck(options, &|| stop.is_wanted(), &*acceptance).await.map(FsckReport::from)
-    })
-    .await
+    };
+    if object.flag("detach")?.unwrap_or(false) {
+        let admin = call.store().admin();
+        let shown = async { admin.fsck_status().await.map(FsckStatus::from) };
+        return long_run::reply_detached(&call, work, shown).await;
+    }
+    long_run::reply_with(&call, Departure::Stop, work).await
 }
 
-fn options(store: &FileStore, json: &[u8]) -> error::Result<FsckOptions> {
-    let keys = ["repair", "deep", "restart", "bytes_per_second", "provider_code"];
-    let object = Object::parse(json, &keys)?;
+fn options(store: &FileStore, object: &Object) -> error::Result<FsckOptions> {
     let is_set = |key| Ok::<_, filestore_core::Error>(object.flag(key)?.unwrap_or(false));
 
     let mut options = FsckOptions::default();
@@ -57,7 +59,7 @@ fn options(store: &FileStore, json: &[u8]) -> error::Result<FsckOptions> {
     if is_set("restart")? {
         options.start = FsckStart::Anew;
     }
-    options.bytes_per_second = rate(&object)?;
+    options.bytes_per_second = rate(object)?;
     let code = object.text("provider_code")?;
     let provider = code.map(|code| store.admin().provider_code(&code)).transpose();
     options.provider = provider.map_err(|error| error.with_field("provider_code"))?;

@@ -5,6 +5,11 @@
 //! and reveal if the client has disconnected. A socket that only reads cannot distinguish a disconnected
 //! client from a silent client.
 //!
+//! # Without the client
+//!
+//! A run with `detach` replies 202 when it is accepted, and goes on. At a stop, the server tells it to stop and waits for
+//! it, as for the runs with a client.
+//!
 //! # Status
 //!
 //! Work reports [`Progress::accepted`] after all its checks have passed. An earlier failure is a refusal with
@@ -27,7 +32,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use warp::reply::Response;
 
 use crate::audit::Outcome;
-use crate::reply::{self, Failure, RequestId};
+use crate::reply::{self, Failure, RequestId, Unfinished};
 use crate::request::call::Call;
 use crate::routes::audit_line::put_on_record;
 
@@ -132,6 +137,43 @@ where
     let running = spawn(call, &begun, work(stop.clone(), accepted));
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
     first_of(call.id, running, waiting, acceptance, &begun, failed).await
+}
+
+/// Starts `work` in its own task, and replies 202 with `shown` when the work is accepted. The work continues without the
+/// client, until its end or until the server stops. A failure before [`Progress::accepted`] has the usual status. The log
+/// has a later failure.
+pub(super) async fn reply_detached<T, F, S>(
+    call: &Arc<Call>,
+    work: impl FnOnce(Stop, Arc<Acceptance>) -> F,
+    shown: impl Future<Output = Result<S>>,
+) -> Result<Response, Failure>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+    S: Serialize,
+{
+    let (accepted, acceptance) = oneshot::channel();
+    let accepted = Arc::new(Acceptance(Mutex::new(Some(accepted))));
+    let begun = Arc::new(AtomicBool::new(false));
+    let mut running = spawn(call, &begun, work(Stop::default(), accepted));
+    tokio::select! {
+        biased;
+        ended = &mut running => {
+            joined(ended)?;
+            return reply::accepted(&shown.await?);
+        }
+        Ok(()) = acceptance => begun.store(true, Ordering::Release),
+    }
+
+    let id = call.id;
+    call.app.detached.lock().spawn(async move {
+        if let Err(error) = joined(running.await) {
+            tracing::error!(request_id = %id, trace_id = id.trace_id(), error = %error.chain(), "a detached run failed");
+        }
+    });
+    let mut response = reply::accepted(&shown.await?)?;
+    response.extensions_mut().insert(Unfinished);
+    Ok(response)
 }
 
 /// Runs `work` to its end in its own task, even if the client disconnects, and replies with its report. A

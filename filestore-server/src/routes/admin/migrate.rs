@@ -8,7 +8,7 @@ use filestore_core::{Error, FileStore, OrganizationNumber, ProviderCode, Result}
 use warp::Filter;
 use warp::reply::Response;
 
-use super::long_run::{self, Departure};
+use super::long_run::{self, Acceptance, Departure, Stop};
 use super::organization;
 use crate::http::query::Query;
 use crate::reply::{self, Failure};
@@ -39,20 +39,26 @@ async fn plan(call: Arc<Call>) -> Result<Response, Failure> {
 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
-    let object = Object::parse(&json, &["organizationId", "to", "bytes_per_second"])?;
+    let keys = ["organizationId", "to", "bytes_per_second", "detach"];
+    let object = Object::parse(&json, &keys)?;
     let (organization, to) = move_of(call.store(), &object)?;
     let mut options = MigrateOptions::default();
     options.bytes_per_second = rate(&object)?;
 
     let store = call.store().clone();
-    long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
+    let work = |stop: Stop, acceptance: Arc<Acceptance>| async move {
         store
             .admin()
             .migrate(organization, &to, options, &|| stop.is_wanted(), acceptance)
             .await
             .map(MigrateReport::from)
-    })
-    .await
+    };
+    if object.flag("detach")?.unwrap_or(false) {
+        let admin = call.store().admin();
+        let shown = async { admin.migrate_status(organization).await.map(MigrateStatus::from) };
+        return long_run::reply_detached(&call, work, shown).await;
+    }
+    long_run::reply_with(&call, Departure::Stop, work).await
 }
 
 async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

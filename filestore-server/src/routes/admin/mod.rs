@@ -84,7 +84,7 @@ fn purge_request(json: &[u8]) -> error::Result<PurgeRunRequest> {
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
     let admin = call.store().admin();
     let (overview, variants) = (admin.overview().await, admin.variant_cache().await);
-    reply::ok(&StatusReply::of(&overview, variants))
+    reply::ok_packed(&call.headers, &StatusReply::of(&overview, variants)).await
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {

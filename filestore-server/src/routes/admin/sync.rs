@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
+use filestore_core::api::{OrganizationSyncStatus, SyncQueueReport, SyncReport, SyncStatusReport};
 use filestore_core::{OrganizationNumber, Result};
 use warp::Filter;
 use warp::reply::Response;
@@ -65,6 +65,11 @@ fn maybe_named(json: &[u8]) -> error::Result<Option<OrganizationNumber>> {
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
+    let query = call.query(&["organizationId"])?;
+    if let Some(organization) = query.get("organizationId") {
+        let status = call.store().admin().sync_status_of(organization.parse()?).await?;
+        return reply::ok(&OrganizationSyncStatus::from(status));
+    }
     reply::ok(&SyncStatusReport::from(call.store().admin().sync_status().await?))
 }
 

@@ -2,7 +2,8 @@
 //! are in [`super::edit`] and [`super::delete`].
 //!
 //! For a CLOUD file, the provider creates a URL that grants reading this single object, with its type and
-//! disposition: 302. If the provider cannot create such a URL, the server streams the bytes.
+//! disposition: 302. If the provider cannot create such a URL, or with `redirect=false`, the server streams the
+//! bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use super::super::path::IdSegment;
 use crate::listen::SentFile;
 use crate::reply::{self, Failure, RequestId};
 use crate::request::call::Call;
+use crate::request::fields::flag;
 use crate::request::incoming::body;
 use crate::routes::filters::{any_of, call, get_or_head, not_allowed, reply_of};
 
@@ -46,7 +48,9 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 }
 
 pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
-    let query = call.query(&["disposition", "v"])?;
+    let query = call.query(&["disposition", "v", "redirect"])?;
+    let may_redirect = query.get("redirect").map(flag).transpose();
+    let may_redirect = may_redirect.map_err(|error| error.with_field("redirect"))?.unwrap_or(true);
     let requested = query.get("disposition").map(str::parse).transpose()?;
     let id: FileId = id.id()?;
 
@@ -57,7 +61,7 @@ pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, 
             Method::HEAD => PresignMethod::Head,
             _ => PresignMethod::Get,
         };
-        if let Some(url) = serving.redirect(&record, method, requested).await? {
+        if may_redirect && let Some(url) = serving.redirect(&record, method, requested).await? {
             return redirect(call, &url).map(Some);
         }
 

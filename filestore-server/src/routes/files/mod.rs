@@ -75,14 +75,15 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     }
     let page = call.store().scoped(&call.caller.scope).list(&request).await?;
     let items = record::converted(&call, &page.items).await;
-    reply::ok(&ListReply::new(items, page.next_cursor))
+    reply::ok_packed(&call.headers, &ListReply::new(items, page.next_cursor)).await
 }
 
 /// Replies with the records of the files in `ids`.
 async fn known(call: &Call, query: &Query) -> Result<Response, Failure> {
     let files = call.store().scoped(&call.caller.scope);
     let records = files.records(&known_ids(query)?).await?;
-    reply::ok(&ListReply::new(record::converted(call, &records).await, None))
+    let items = record::converted(call, &records).await;
+    reply::ok_packed(&call.headers, &ListReply::new(items, None)).await
 }
 
 fn known_ids(query: &Query) -> Result<Vec<FileId>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filestore_core::Error;
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
 use filestore_core::signing::{SignFile, SignUpload, SignedUrl};
 use warp::Filter;
@@ -16,9 +17,10 @@ use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
 use crate::routes::filters::{RouteFilter, any_of, post, post_at};
 
-const FILE_KEYS: [&str; 5] = ["size", "fit", "animated", "disposition", "expires_in_s"];
+const FILE_KEYS: [&str; 7] =
+    ["size", "fit", "animated", "disposition", "cache", "redirect", "expires_in_s"];
 
-const UPLOAD_KEYS: [&str; 7] = [
+const UPLOAD_KEYS: [&str; 8] = [
     "organization_id",
     "sub_system",
     "max_size",
@@ -26,6 +28,7 @@ const UPLOAD_KEYS: [&str; 7] = [
     "upload_temp",
     "resumable",
     "expires_in_s",
+    "count",
 ];
 
 /// Builds `/files/{fileId}/sign` and `/files/sign-upload`.
@@ -53,17 +56,24 @@ fn file_request(json: &[u8]) -> error::Result<SignRequest> {
     request.animated = object.flag("animated")?;
     request.disposition =
         object.word("disposition", filestore_core::api::Disposition::ALL, |how| how.as_str())?;
+    request.cache = object.word("cache", filestore_core::api::UrlCache::ALL, |how| how.as_str())?;
+    request.redirect = object.flag("redirect")?;
     request.expires_in_s = object.count("expires_in_s")?;
     Ok(request)
 }
 
 async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
-    let request = upload_request(&read_json(&call, body).await?)?;
-    let mut request = SignUpload::try_from(&request)?;
+    let asked = upload_request(&read_json(&call, body).await?)?;
+    let mut request = SignUpload::try_from(&asked)?;
     request.key = call.caller.key();
     call.recheck().await?.check(&request.organization_id)?;
-    let url = call.store().signing().upload(&request).await?;
-    reply_with_url(&call, &url)
+    let Some(count) = asked.count else {
+        let url = call.store().signing().upload(&request).await?;
+        return reply_with_url(&call, &url);
+    };
+    let urls = call.store().signing().uploads(&request, count as usize).await?;
+    call.report("count", count);
+    reply_with_urls(&call, &urls)
 }
 
 fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
@@ -77,7 +87,16 @@ fn upload_request(json: &[u8]) -> error::Result<SignUploadRequest> {
     request.upload_temp = object.flag("upload_temp")?;
     request.resumable = object.flag("resumable")?;
     request.expires_in_s = object.count("expires_in_s")?;
+    request.count = object.count("count")?.map(|urls| u32::try_from(urls).unwrap_or(u32::MAX));
     Ok(request)
+}
+
+fn reply_with_urls(call: &Call, urls: &[SignedUrl]) -> Result<Response, Failure> {
+    let shown = urls.iter().map(|url| call.app.base.client_url(&url.path_and_query)).collect();
+    let first = urls.first().ok_or_else(|| Error::internal("signing URLs", "no URL"))?;
+    call.report("expires_at", first.expires_at.to_string());
+    let url = call.app.base.client_url(&first.path_and_query);
+    reply::ok(&SignedUrlReply::new(url, first.expires_at.to_string()).with_urls(shown))
 }
 
 fn reply_with_url(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
@@ -111,6 +130,9 @@ mod tests {
             (r#"{"animated": true}"#, "animated"),
             (r#"{"size": 200, "animated": "true"}"#, "animated"),
             (r#"{"disposition": "save"}"#, "disposition"),
+            (r#"{"cache": "none"}"#, "cache"),
+            (r#"{"redirect": "false"}"#, "redirect"),
+            (r#"{"size": 200, "redirect": false}"#, "redirect"),
             (r#"{"expires_in_s": 1.5}"#, "expires_in_s"),
             (r#"{"expires_in": 1}"#, "expires_in"),
         ] {

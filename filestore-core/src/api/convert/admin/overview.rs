@@ -165,7 +165,15 @@ impl From<&PurgeReport> for api::StatusPurge {
 
 impl From<Advice> for api::StatusAdvice {
     fn from(advice: Advice) -> Self {
-        let Advice { about, problem, next } = advice;
-        Self { about, problem, next }
+        let Advice { code, about, problem, next, provider, organization, command } = advice;
+        Self {
+            code: code.into(),
+            about,
+            problem,
+            next,
+            provider_code: provider.map(|code| code.to_string()),
+            organization_id: organization.map(|id| id.to_string()),
+            command,
+        }
     }
 }

@@ -7,7 +7,8 @@ use crate::domain::error::{Error, Result};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
-    ProviderInfo, PurgeOptions, PurgeReport, PurgeWhen, SyncReport, SyncStatusReport, WorkFailure,
+    OrganizationSyncStatus, ProviderInfo, PurgeOptions, PurgeReport, PurgeWhen, SyncReport,
+    SyncStatusReport, WorkFailure,
 };
 
 impl From<WorkFailure> for api::WorkFailure {
@@ -70,6 +71,13 @@ impl From<SyncReport> for api::SyncReport {
     }
 }
 
+impl From<OrganizationSyncStatus> for api::OrganizationSyncStatus {
+    fn from(status: OrganizationSyncStatus) -> Self {
+        let OrganizationSyncStatus { organization, pending, syncing, failed, done } = status;
+        Self { organization_id: organization.into(), pending, syncing, failed, done }
+    }
+}
+
 impl From<SyncStatusReport> for api::SyncStatusReport {
     fn from(report: SyncStatusReport) -> Self {
         let SyncStatusReport { none, pending, syncing, synced, failed, files_moved, bytes_copied } =
@@ -122,7 +130,14 @@ impl From<MigrateReport> for api::MigrateReport {
 
 impl From<MigrateRunning> for api::MigrateRunning {
     fn from(running: MigrateRunning) -> Self {
-        Self { to: running.to.to_string(), files: running.files, bytes: running.bytes }
+        Self {
+            to: running.to.to_string(),
+            files: running.files,
+            bytes: running.bytes,
+            planned_files: running.planned.map(|planned| planned.files),
+            planned_bytes: running.planned.map(|planned| planned.bytes),
+            started_at: running.started_at.map(|at| at.to_string()),
+        }
     }
 }
 

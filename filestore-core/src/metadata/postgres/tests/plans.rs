@@ -240,6 +240,7 @@ async fn no_query_scans() {
         leases::END_WAITS_OF_SYNCS,
         syncs::ENQUEUE_TO,
         syncs::RETRY,
+        syncs::QUEUE_OF,
         damage::PURGE_NEVER,
         damage::SYNC_NEVER,
         holdings::ELSEWHERE,

@@ -94,6 +94,11 @@ pub(in crate::metadata::postgres) const RETRY: &str = "WITH failed AS MATERIALIZ
 pub(in crate::metadata::postgres) const COUNTS: &str =
     "SELECT sync_status, sum(files)::bigint FROM sync_totals GROUP BY sync_status";
 
+/// Counts the files of an organization in the index of its sync queue.
+pub(in crate::metadata::postgres) const QUEUE_OF: &str = "SELECT sync_status, count(*) FROM files
+     WHERE organization_id = $1 AND sync_status IN ('PENDING', 'SYNCING', 'FAILED') AND NOT is_deleted
+     GROUP BY sync_status";
+
 /// A text that sorts behind every organization.
 const LAST: &str = "\u{10ffff}";
 
@@ -242,6 +247,21 @@ impl Syncs for PostgresMetadata {
                 Box::pin(async move {
                     let mut counts = SyncCounts::default();
                     for row in sql.rows(COUNTS, &[]).await? {
+                        let status: SyncStatus = row::parse(&row, 0).map_err(inconsistent)?;
+                        *counts.of_mut(status) = row::count(&row, 1)?;
+                    }
+                    Ok(counts)
+                })
+            })
+            .await
+    }
+
+    async fn sync_queue_of(&self, organization: &OrganizationId) -> Result<SyncCounts> {
+        self.engine
+            .read("counting files", &organization.as_str(), |sql, organization| {
+                Box::pin(async move {
+                    let mut counts = SyncCounts::default();
+                    for row in sql.rows(QUEUE_OF, &[organization]).await? {
                         let status: SyncStatus = row::parse(&row, 0).map_err(inconsistent)?;
                         *counts.of_mut(status) = row::count(&row, 1)?;
                     }

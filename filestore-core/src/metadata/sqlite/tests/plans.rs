@@ -149,6 +149,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
         syncs::WAITING,
         syncs::SETTLE,
         syncs::COUNTS,
+        syncs::QUEUE_OF,
         syncs::DUE,
         syncs::OVERDUE,
         syncs::RELEASE,

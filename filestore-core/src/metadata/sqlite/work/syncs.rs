@@ -93,6 +93,11 @@ pub(in crate::metadata::sqlite) const FAILED: &str = "SELECT file_id FROM files 
 pub(in crate::metadata::sqlite) const COUNTS: &str =
     "SELECT files FROM sync_totals WHERE sync_status = ?1";
 
+/// Counts the files of an organization with sync status `?2`, which must be one in the index.
+pub(in crate::metadata::sqlite) const QUEUE_OF: &str = "SELECT count(*) FROM files INDEXED BY files_by_sync
+     WHERE organization_id = ?1 AND sync_status = ?2 AND sync_status IN ('PENDING', 'SYNCING', 'FAILED')
+     AND purge_status IS NULL";
+
 /// A text that sorts behind every provider code.
 const LAST: &str = "\u{10ffff}";
 
@@ -246,6 +251,22 @@ impl Syncs for SqliteMetadata {
                 for &status in SyncStatus::ALL {
                     let count =
                         row::first(&snapshot, COUNTS, [status.as_str()], |row| row::count(row, 0))?;
+                    *counts.of_mut(status) = count.unwrap_or(0);
+                }
+                Ok(counts)
+            })
+            .await
+    }
+
+    async fn sync_queue_of(&self, organization: &OrganizationId) -> Result<SyncCounts> {
+        let organization = organization.clone();
+        self.readers
+            .run("counting files", move |sql| {
+                let snapshot = sql.unchecked_transaction()?;
+                let mut counts = SyncCounts::default();
+                for status in [SyncStatus::Pending, SyncStatus::Syncing, SyncStatus::Failed] {
+                    let params = params![organization.as_str(), status.as_str()];
+                    let count = row::first(&snapshot, QUEUE_OF, params, |row| row::count(row, 0))?;
                     *counts.of_mut(status) = count.unwrap_or(0);
                 }
                 Ok(counts)

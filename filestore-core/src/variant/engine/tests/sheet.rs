@@ -122,3 +122,32 @@ async fn sheets_of_one_organization_leave_turns_and_places_to_those_of_another()
     }
     assert_eq!(lost, 1);
 }
+
+#[tokio::test]
+async fn a_sheet_that_need_not_wait_shows_what_is_there_and_the_rest_is_made_on() {
+    let config = VariantConfig { threads: 1, queue: 6, deadline: HANG, ..VariantConfig::default() };
+    let bench = Bench::with(config);
+    let ready = variants_of(&bench, "acme", 1).await;
+    let organization_id = "acme".parse().unwrap();
+    let slow = VariantKey { organization_id, ..key(file_id(), "200") };
+    let keys = [slow, ready[0].clone()];
+    let cells = || -> Vec<CellSource> {
+        let shown = keys.iter().map(|key| Ok((key.clone(), bench.source(None))));
+        shown.chain([Err(Error::not_found("file"))]).collect()
+    };
+    let mut sheet_of_three = sheet_key(&[keys[0].clone(), keys[1].clone(), keys[1].clone()]);
+    sheet_of_three.files[2].1 = None;
+
+    let within = bench.engine.sheet_within(sheet_of_three.clone(), cells(), Duration::ZERO);
+    let first = within.await.unwrap();
+    let refused = |at: usize| first.cells[at].shown.as_ref().err().map(Error::kind);
+    assert_eq!(refused(0), Some(ErrorKind::Busy), "it was never made");
+    assert_eq!(refused(2), Some(ErrorKind::NotFound));
+    assert!(bench.engine.cached_sheet(&sheet_of_three).is_none(), "a sheet without it is not kept");
+
+    let whole = bench.engine.sheet_within(sheet_of_three.clone(), cells(), HANG).await.unwrap();
+    assert!(whole.cells[..2].iter().all(|cell| cell.shown.is_ok()));
+    assert_ne!(whole.tag, first.tag, "a client asks again");
+    assert_eq!(bench.engine.sheet_tag(&sheet_of_three, cells()).await.unwrap(), whole.tag);
+    assert!(bench.engine.cached_sheet(&sheet_of_three).is_some());
+}

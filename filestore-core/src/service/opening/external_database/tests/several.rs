@@ -10,6 +10,7 @@ use crate::domain::access::signature::SignedMethod;
 use crate::domain::access::signed_url::{SignFile, SignedUrl};
 use crate::domain::error::{Error, Result};
 use crate::domain::file::record::FileRecord;
+use crate::domain::file::usage::Stored;
 use crate::domain::id::{FileId, OrganizationNumber};
 use crate::domain::provider::binding::NewBinding;
 use crate::domain::report::fsck::FsckOptions;
@@ -323,10 +324,13 @@ async fn every_server_shows_a_migration_and_can_stop_it() {
     let [one, other] = &cluster.stores[..] else { panic!("two") };
     let organization: OrganizationNumber = 42.try_into().unwrap();
     let id = organization.into();
-    let running = one.inner.background.begin_migration(&id, &"far".parse().unwrap()).await.unwrap();
+    let (far, now) = ("far".parse().unwrap(), one.now());
+    let running = one.inner.background.begin_migration(&id, &far, now).await.unwrap();
+    running.progress().plan(Stored { files: 9, bytes: 90 });
 
     let status = other.admin().migrate_status(organization).await.unwrap().running.unwrap();
     assert_eq!((status.to.as_str(), status.files, status.bytes), ("far", 0, 0));
+    assert_eq!(status.started_at, Some(now));
     let namesake = other.admin().migrate_status(4.try_into().unwrap()).await.unwrap();
     assert_eq!(namesake.running, None, "42 begins with 4");
     running.progress().add(7);
@@ -336,6 +340,8 @@ async fn every_server_shows_a_migration_and_can_stop_it() {
         }
     };
     timeout(HANG, shown).await.unwrap();
+    let planned = other.admin().overview().await.migrations[0].1.planned;
+    assert_eq!(planned, Some(Stored { files: 9, bytes: 90 }));
 
     assert!(other.admin().migrate_stop(organization).await.unwrap());
     let stopped = async {
@@ -347,14 +353,7 @@ async fn every_server_shows_a_migration_and_can_stop_it() {
     running.finish().await;
     assert_eq!(other.admin().migrate_status(organization).await.unwrap().running, None);
     assert!(!other.admin().migrate_stop(organization).await.unwrap());
-    other
-        .inner
-        .background
-        .begin_migration(&id, &"far".parse().unwrap())
-        .await
-        .unwrap()
-        .finish()
-        .await;
+    other.inner.background.begin_migration(&id, &far, now).await.unwrap().finish().await;
     cluster.close().await;
 }
 
