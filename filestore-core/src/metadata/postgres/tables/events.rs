@@ -54,18 +54,22 @@ pub(in crate::metadata::postgres) const BACKWARD: &str = concat!(
     " FROM events WHERE position < $1 AND position <= $2 ORDER BY position DESC LIMIT $3"
 );
 
+/// Compares rows, so that only the index of the organization has the order. With `organization_id = $4`, the planner
+/// can pass all events in the order of their positions, and does so if it expects many events of the organization.
 pub(in crate::metadata::postgres) const FORWARD_OF: &str = concat!(
     "SELECT ",
     event_columns!(),
-    " FROM events WHERE organization_id = $4 AND position > $1 AND position <= $2
-     ORDER BY position LIMIT $3"
+    " FROM events WHERE organization_id IS NOT NULL AND (organization_id, position) > ($4, $1)
+     AND (organization_id, position) <= ($4, $2) ORDER BY organization_id, position LIMIT $3"
 );
 
+/// Compares rows like [`FORWARD_OF`].
 pub(in crate::metadata::postgres) const BACKWARD_OF: &str = concat!(
     "SELECT ",
     event_columns!(),
-    " FROM events WHERE organization_id = $4 AND position < $1 AND position <= $2
-     ORDER BY position DESC LIMIT $3"
+    " FROM events WHERE organization_id IS NOT NULL AND (organization_id, position) < ($4, $1)
+     AND (organization_id, position) <= ($4, $2) AND (organization_id, position) > ($4, 0::bigint)
+     ORDER BY organization_id DESC, position DESC LIMIT $3"
 );
 
 const AT: &str = concat!("SELECT ", event_columns!(), " FROM events WHERE position = $1");
@@ -85,13 +89,15 @@ pub(in crate::metadata::postgres) const FIRST: &str =
 pub(in crate::metadata::postgres) const FORGET: &str =
     "DELETE FROM events WHERE position >= $1 AND position <= $2";
 
-/// Events of files that are there belong to uploads after the erasure.
+/// Events of files that are there belong to uploads after the erasure. Compares rows like [`FORWARD_OF`].
 pub(in crate::metadata::postgres) const BLANK: &str =
     "UPDATE events SET kind = NULL, organization_id = NULL, sub_system = NULL, file_id = NULL,
      version = NULL, details = NULL WHERE position IN
-     (SELECT position FROM events AS of_gone WHERE organization_id = $1 AND kind <> 'organization.erased'
+     (SELECT position FROM events AS of_gone WHERE organization_id IS NOT NULL
+     AND (organization_id, position) > ($1, 0::bigint)
+     AND (organization_id, position) <= ($1, 9223372036854775807) AND kind <> 'organization.erased'
      AND NOT EXISTS (SELECT 1 FROM files WHERE files.file_id = of_gone.file_id)
-     ORDER BY position LIMIT $2)";
+     ORDER BY organization_id, position LIMIT $2)";
 
 #[async_trait]
 impl EventLog for PostgresMetadata {
