@@ -7,6 +7,8 @@
 //! All spans have the level DEBUG and the target [`TARGET`], so that a log at the level INFO does not change. A
 //! failed span has `error.type` (the [code](crate::ErrorKind::code)) and `otel.status_code`.
 
+use std::pin::Pin;
+
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, debug_span};
 
@@ -79,8 +81,12 @@ pub(in crate::service) fn variant(key: &VariantKey) -> Span {
     )
 }
 
-/// Does the work within a span, and notes its failure.
-pub(crate) async fn within<T>(span: Span, work: impl Future<Output = Result<T>>) -> Result<T> {
+/// Does the work within a span, and notes its failure. The work is boxed, because the future of a commit is large, and
+/// each function that holds it needs as much of the stack.
+pub(crate) async fn within<T, F>(span: Span, work: Pin<Box<F>>) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
     let outcome = work.instrument(span.clone()).await;
     note(&span, &outcome);
     outcome

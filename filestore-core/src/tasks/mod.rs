@@ -32,12 +32,13 @@ where
     tokio::spawn(task)
 }
 
-/// Starts a task that does a part of the caller's work, within the caller's span.
+/// Starts a task that does a part of the caller's work, within the caller's span. The task is boxed, because a copy of a
+/// large future at each step would need much of the stack.
 pub fn spawn_in_span<F>(task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    spawn(task.in_current_span())
+    spawn(Box::pin(task).in_current_span())
 }
 
 /// Runs `work`, which can block, on the blocking pool of the current runtime.

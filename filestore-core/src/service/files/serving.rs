@@ -194,7 +194,7 @@ impl ServedFiles<'_> {
         let key = self.variant_key(record, size, fit, motion);
         let span = spans::variant(&key);
         let made = store.inner.pictures.engine.get(key, variant::source_of(&store.inner, record));
-        spans::within(span, made).await
+        spans::within(span, Box::pin(made)).await
     }
 
     /// Returns the [tag](crate::variants::Sheet::tag) of the sheet that [`Files::sheet`](crate::Files::sheet)

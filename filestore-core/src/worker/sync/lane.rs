@@ -159,7 +159,7 @@ impl SyncLane {
         self.copies.spawn(async move {
             let SyncClaim { record, target, key, .. } = &claim;
             let moving = store.inner().move_out(record, target, key.clone(), meter);
-            let moved = spans::within(spans::sync(record, target), moving).await;
+            let moved = spans::within(spans::sync(record, target), Box::pin(moving)).await;
             Copied { claim, moved }
         });
     }

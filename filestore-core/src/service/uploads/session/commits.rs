@@ -1,6 +1,7 @@
 //! The commits of a session: one file, a batch or a replacement.
 
 use std::mem;
+use std::pin::Pin;
 
 use super::{Claims, ONLY, Shape, UploadSession, batch_too_large};
 use crate::domain::access::scope::Scope;
@@ -136,7 +137,7 @@ impl UploadSession {
         let upload = self.span.clone();
         upload.record("file.size", self.received_bytes());
         let span = spans::commit(&upload, &self.store.inner.config());
-        let outcome = spans::within(span, commit(self)).await;
+        let outcome = spans::within(span, boxed(commit, self)).await;
         spans::note(&upload, &outcome);
         outcome
     }
@@ -204,6 +205,11 @@ impl UploadSession {
         }
         Ok(())
     }
+}
+
+/// Makes the future of a commit on the heap. A function of its own, so that no copy stays on the stack of its caller.
+fn boxed<F>(commit: impl FnOnce(UploadSession) -> F, session: UploadSession) -> Pin<Box<F>> {
+    Box::pin(commit(session))
 }
 
 /// Refuses a file that breaks the policy of its caller. The bytes are then discarded.
