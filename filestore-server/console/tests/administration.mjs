@@ -271,7 +271,7 @@ export async function keysByKeyboard({ page, root, ask }) {
     assert.fail(`not reached by Tab: ${name}`);
   };
   await open(page, root, 'store/keys', 'Keys');
-  await seen(page.getByRole('table'));
+  await seen(page.getByRole('table', { name: 'Keys in use' }));
   await tabTo(/^New key$/);
   await keyboard.press('Enter');
   await seen(page.getByRole('dialog', { name: 'New key' }));
