@@ -59,6 +59,9 @@ async function fill({ browser, server, key, gate }) {
   await upload('settings.json', '{"a": [1, 2, 3]}', { subSystem: 'contracts' });
   await upload('temporary.jpg', await paint(page, 99), { temp: true });
   for (const name of NAUGHTY) await upload(name, name, { organization: 'naughty', subSystem: 'inbox', metadata: { [name.slice(0, 40)]: name.slice(0, 200) } });
+  await api('POST', '/organization-storage-bindings/create', {
+    organizationId: 42, organizationName: 'Atelier Nord', storageProvider: 'LOCAL', syncEnabled: false,
+  });
   for (const at of [1, 2, 3]) await upload(`note-${at}.txt`, `note ${at}`, { organization: '7', subSystem: 'notes' });
   await upload('order-1.txt', 'order 1', { organization: '9', subSystem: 'erp' });
   const trash = await api('GET', '/files?organization_id=42&name_prefix=proof-2');
@@ -475,7 +478,7 @@ async function million({ browser, gate, key, asked }) {
 
 /** The picture for the documentation, at most 120 KiB, made of this store. */
 async function picture({ browser, gate, key, out }) {
-  const page = await open(browser, gate, `${organization}/files?view=grid`, { key });
+  const page = await open(browser, gate, `${organization}/files?view=grid&metadata.campaign=winter-27`, { key });
   await cells(page).first().waitFor();
   await page.waitForFunction(() => [...document.querySelectorAll('.cell .thumb.picture canvas')].every((canvas) => canvas.width >= 200));
   const png = (await page.screenshot()).toString('base64');
