@@ -16,6 +16,8 @@ export class Line {
   carried = 0;
   /** Bytes of the clients after which the line takes no more. */
   most = Infinity;
+  /** The line takes no more after a reply like this. For example, the reply to the first part of an upload. */
+  holdAt = undefined;
 
   static async to(server) {
     const line = new Line();
@@ -65,6 +67,10 @@ export class Line {
       }
     });
     server.on('data', (bytes) => {
+      if (this.holdAt?.test(bytes.toString('latin1'))) {
+        this.holdAt = undefined;
+        this.most = 0;
+      }
       const left = this.budgets[0] ?? Infinity;
       if (left < 0) {
         if (bytes.length >= -left) return broken();

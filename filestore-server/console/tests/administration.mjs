@@ -235,7 +235,7 @@ export async function hostileNames({ page, root, api }) {
     assert.equal(await page.locator('main img[src="x"], main script').count(), 0, path);
   }
   await open(page, root, 'store/keys', 'Keys');
-  assert.ok((await page.getByRole('img', { name: 'right-to-left override' }).count()) > 0, 'hidden characters are named');
+  await seen(page.getByRole('img', { name: 'right-to-left override' }).first());
   assert.equal(alerts, 0);
   await api('POST', `/admin/keys/${key.id}/revoke`, {});
   await api('DELETE', `/webhooks/${hook.id}`);
@@ -271,7 +271,7 @@ export async function keysByKeyboard({ page, root, ask }) {
     assert.fail(`not reached by Tab: ${name}`);
   };
   await open(page, root, 'store/keys', 'Keys');
-  await seen(page.getByRole('table'));
+  await seen(page.getByRole('table', { name: 'Keys in use' }));
   await tabTo(/^New key$/);
   await keyboard.press('Enter');
   await seen(page.getByRole('dialog', { name: 'New key' }));
@@ -292,9 +292,11 @@ export async function keysByKeyboard({ page, root, ask }) {
   await seen(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
   await keyboard.press('Enter'); // on Cancel
   await gone(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
-  assert.match(await focused(), /^Revoke by-keyboard$/, 'the focus returns');
+  await until(async () => /^Revoke by-keyboard$/.test(await focused()), 'the focus returns');
   await keyboard.press('Enter');
+  await seen(page.getByRole('dialog', { name: 'Revoke by-keyboard?' }));
   await keyboard.press('Tab');
+  assert.match(await focused(), /^Revoke$/);
   await keyboard.press('Enter');
   await gone(page.getByRole('row', { name: /by-keyboard/ }));
 }

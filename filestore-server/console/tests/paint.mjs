@@ -32,12 +32,12 @@ function paintIn({ seed, width, height, type, quality }) {
 
   function landscape() {
     const warm = random() < 0.6;
-    const sky = pen.createLinearGradient(0, 0, 0, height * 0.75);
-    const top = warm ? between(215, 265) : between(190, 220);
-    const low = warm ? between(8, 45) : between(180, 210);
-    sky.addColorStop(0, `hsl(${top} 55% ${between(22, 48)}%)`);
-    sky.addColorStop(0.55, `hsl(${(top + low) / 2 + (warm ? 60 : 0)} 48% ${between(52, 64)}%)`);
-    sky.addColorStop(1, `hsl(${low} 85% ${between(66, 80)}%)`);
+    const sky = pen.createLinearGradient(0, 0, 0, height * 0.62);
+    const turn = between(-14, 14);
+    const stops = warm
+      ? [[0, 232, 48, 34], [0.42, 275, 36, 50], [0.72, 338, 58, 65], [0.92, 22, 90, 70], [1, 42, 95, 76]]
+      : [[0, 212, 62, 46], [0.6, 200, 58, 64], [1, 186, 46, 80]];
+    for (const [at, tone, colourful, light] of stops) sky.addColorStop(at, `hsl(${tone + turn} ${colourful}% ${light + turn / 4}%)`);
     pen.fillStyle = sky;
     pen.fillRect(0, 0, width, height);
     const [x, y, size] = [between(0.2, 0.8) * width, between(0.3, 0.55) * height, between(0.03, 0.07) * width];
@@ -54,7 +54,7 @@ function paintIn({ seed, width, height, type, quality }) {
       pen.fillStyle = `rgb(255 ${between(225, 250)} ${between(215, 245)} / ${between(3, 13)}%)`;
       pen.fill();
     }
-    const base = warm ? between(225, 290) : between(120, 230);
+    const base = warm ? between(250, 345) : between(120, 230);
     for (let layer = 0; layer < 5; layer += 1) {
       ridge(height * (0.5 + layer * 0.09), 0.05 - layer * 0.004, `hsl(${base - layer * 9} ${24 + layer * 5}% ${54 - layer * 10}%)`);
     }

@@ -59,6 +59,9 @@ async function fill({ browser, server, key, gate }) {
   await upload('settings.json', '{"a": [1, 2, 3]}', { subSystem: 'contracts' });
   await upload('temporary.jpg', await paint(page, 99), { temp: true });
   for (const name of NAUGHTY) await upload(name, name, { organization: 'naughty', subSystem: 'inbox', metadata: { [name.slice(0, 40)]: name.slice(0, 200) } });
+  await api('POST', '/organization-storage-bindings/create', {
+    organizationId: 42, organizationName: 'Atelier Nord', storageProvider: 'LOCAL', syncEnabled: false,
+  });
   for (const at of [1, 2, 3]) await upload(`note-${at}.txt`, `note ${at}`, { organization: '7', subSystem: 'notes' });
   await upload('order-1.txt', 'order 1', { organization: '9', subSystem: 'erp' });
   const trash = await api('GET', '/files?organization_id=42&name_prefix=proof-2');
@@ -288,6 +291,41 @@ async function trash({ browser, gate, key, out, server }) {
   await until('three rows by themselves', async () => (await cells(page).count()) === 3);
 }
 
+/** Thousands at once: a range over pages that come and go, to the trash by 1,000 a request, and back. */
+async function bulk({ browser, gate, key, server, asked }) {
+  const total = 2500;
+  const { api } = client(server, key);
+  for (let batch = 0; batch < total / 100; batch += 1) {
+    const form = new FormData();
+    form.set('organization_id', 'bulk');
+    form.set('sub_system', 'import');
+    for (let at = 0; at < 100; at += 1) form.append(`items[${at}].file`, new Blob([`${batch} ${at}`]), `row-${batch}-${at}.txt`);
+    await api('POST', '/files/batch', form);
+  }
+  const page = await open(browser, gate, 'org/bulk/files?view=list', { key });
+  await cells(page).first().waitFor();
+  await cells(page).first().focus();
+  await page.keyboard.press('Space');
+  for (let turn = 0; (await page.locator('[role=grid]').getAttribute('aria-rowcount')) === '-1'; turn += 1) {
+    assert.ok(turn < 200, 'the end is not reached');
+    await page.keyboard.press('Control+End');
+    await page.waitForTimeout(50);
+  }
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.press('Shift+Control+End');
+  await page.getByText('2,500 selected').waitFor();
+  asked.length = 0;
+  await page.keyboard.press('Delete');
+  await toast(page, '2,500 files moved to the trash').waitFor();
+  assert.equal(asked.filter((one) => one === 'POST /api/v1/files/delete').length, 3);
+  assert.equal((await api('GET', '/organizations/bulk/usage')).deleted.files, total);
+  await page.keyboard.press('z');
+  await toast(page, '2,500 files restored').waitFor();
+  assert.equal((await api('GET', '/organizations/bulk/usage')).deleted.files, 0);
+  await cells(page).first().waitFor();
+  await page.getByText('2,500 files', { exact: false }).first().waitFor();
+}
+
 /** Names that are scripts, or that reorder what is beside them: shown, and nothing else. */
 async function naughty({ browser, gate, key, server }) {
   const { api } = client(server, key);
@@ -440,7 +478,7 @@ async function million({ browser, gate, key, asked }) {
 
 /** The picture for the documentation, at most 120 KiB, made of this store. */
 async function picture({ browser, gate, key, out }) {
-  const page = await open(browser, gate, `${organization}/files?view=grid`, { key });
+  const page = await open(browser, gate, `${organization}/files?view=grid&metadata.campaign=winter-27`, { key });
   await cells(page).first().waitFor();
   await page.waitForFunction(() => [...document.querySelectorAll('.cell .thumb.picture canvas')].every((canvas) => canvas.width >= 200));
   const png = (await page.screenshot()).toString('base64');
@@ -499,4 +537,4 @@ async function administer({ browser, gate, server, key }) {
   expect();
 }
 
-export const STORY = { start, fill, signIn, files, uploads, file, trash, naughty, offline, revoked, administer, accessible, million, picture, budget };
+export const STORY = { start, fill, signIn, files, uploads, file, trash, bulk, naughty, offline, revoked, administer, accessible, million, picture, budget };

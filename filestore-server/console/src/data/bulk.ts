@@ -1,6 +1,6 @@
 // Moves files into the trash and back, 1,000 ids a request. Says what it did, and what not and why.
 import { signal } from '@preact/signals';
-import { call, isAbort, type FileRecord } from '../api/call';
+import { call, isAbort, serverNow, type FileRecord } from '../api/call';
 import { me, onEnd } from '../session';
 
 export interface Refusal {
@@ -28,6 +28,13 @@ export const bulk = signal<Run | null>(null);
 /** What the last run could not do. */
 export const refusals = signal<Refusal[]>([]);
 
+/**
+ * When this page last changed a file, by the server's clock. Events of thousands of files lag behind the replies, and an
+ * older one says nothing about the file any more.
+ */
+const changedAt = new Map<string, number>();
+export const isOutdated = (id: string, timestamp: string): boolean => (changedAt.get(id) ?? 0) > Date.parse(timestamp);
+
 const verbs = {
   trash: async (ids: string[], signal: AbortSignal) => {
     const { data } = await call('POST', '/files/delete', { body: { ids }, signal });
@@ -54,13 +61,17 @@ export async function runBulk(
   try {
     for (let from = 0; from < records.length && !end.signal.aborted; from += step) {
       const part = records.slice(from, from + step).map((one) => one.file_id);
+      const sent = serverNow();
       const results = await verbs[verb](part, end.signal);
+      if (changedAt.size > 50_000) changedAt.clear();
       const done: FileRecord[] = [];
       for (const result of results) {
         const record = byId.get(result.id);
         if (!record) continue;
-        if (result.done || (result.error === null)) done.push(record);
-        else outcome.refused.push({ record, detail: result.error.detail, code: result.error.code });
+        if (result.done || result.error === null) {
+          done.push(record);
+          changedAt.set(result.id, sent);
+        } else outcome.refused.push({ record, detail: result.error.detail, code: result.error.code });
       }
       outcome.done.push(...done);
       each(done);
@@ -78,4 +89,5 @@ export async function runBulk(
 onEnd(() => {
   bulk.peek()?.stop();
   refusals.value = [];
+  changedAt.clear();
 });

@@ -2,6 +2,7 @@
 import { effect, signal } from '@preact/signals';
 import { call, canRetry, type FileRecord, type LogEvent } from '../api/call';
 import { onEnd } from '../session';
+import { isOutdated } from './bulk';
 import { drop } from './selection';
 import { onEvent, onGap } from './events';
 import { filterKey, Listing, type Filter } from './listing';
@@ -68,7 +69,7 @@ onEvent((event) => {
   const listing = current.peek();
   const id = event.data.file_id;
   if (event.type.startsWith('file.')) refreshUsage(800);
-  if (!listing || !id || !concerns(event, listing.filter)) return;
+  if (!listing || !id || !concerns(event, listing.filter) || isOutdated(id, event.timestamp)) return;
   const { filter } = listing;
   const arrives = filter.deleted ? ['file.deleted', 'file.expired'] : ['file.uploaded', 'file.put_back'];
   const leaves = filter.deleted ? ['file.restored', 'file.purged'] : ['file.deleted', 'file.expired', 'file.purged'];

@@ -250,7 +250,7 @@ export class Listing {
 
   /** Puts records back where they were, as far as their page is here. */
   insert(records: readonly FileRecord[]): void {
-    if (records.length > 1000) {
+    if (records.length > 200) {
       void this.reload();
       return;
     }

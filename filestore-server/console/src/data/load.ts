@@ -85,7 +85,16 @@ export function useLoad<T>(
     wasOffline.current = offline;
   }, [offline, run]);
 
-  const set = useCallback((data: T) => setState({ key, data, error: null, at: serverNow() }), [key]);
+  const set = useCallback(
+    (data: T) => {
+      // A reading that is under way may be older than this.
+      running.current?.abort();
+      running.current = null;
+      setLoading(false);
+      setState({ key, data, error: null, at: serverNow() });
+    },
+    [key],
+  );
   return { data: current.data, error: current.error, loading, at: current.at, reload: run, set };
 }
 

@@ -94,19 +94,22 @@ function Acts({ item }: { item: Item }) {
   );
 }
 
-/** Cancels at once what has nothing at the server, and asks before bytes are thrown away. */
+/** Cancels at once what has nothing at the server, and asks before bytes are thrown away. It pauses meanwhile. */
 async function cancel(item: Item): Promise<void> {
   if (item.stored === 0) {
     await remove(item).catch((error: unknown) => sayError('Not cancelled', error));
     return;
   }
-  await ask({
+  const wasGoing = item.state === 'running' || item.state === 'waiting';
+  pause(item);
+  const isCancelled = await ask({
     title: 'Cancel this upload?',
     text: `The server removes the ${size(item.stored)} of ${item.name} that it has.`,
     verb: 'Cancel the upload',
     danger: true,
     act: () => remove(item),
   });
+  if (!isCancelled && wasGoing) resume(item);
 }
 
 /** An upload of an earlier visit, whose file must be chosen again. */
