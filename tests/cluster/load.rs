@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use filestore_workspace::Form;
 use reqwest::header::HeaderMap;
+use reqwest::{Method, Request};
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -20,9 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(200);
 const SLOW_PACE: Duration = Duration::from_secs(3);
 
-/// Seeds of second contents begin here.
-const SECOND: u64 = 1 << 32;
-
 pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().timeout(PATIENCE).build().expect("an HTTP client")
 }
@@ -31,6 +29,7 @@ pub(crate) fn client() -> reqwest::Client {
 #[derive(Debug, Default)]
 struct Counters {
     uploads: AtomicU64,
+    in_pieces: AtomicU64,
     reads: AtomicU64,
     replaces: AtomicU64,
     deletes: AtomicU64,
@@ -43,14 +42,14 @@ struct Counters {
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { uploads, reads, replaces, deletes, refused, broken, .. } = self;
-        let [uploads, reads, replaces, deletes, refused, broken] =
-            [uploads, reads, replaces, deletes, refused, broken]
+        let Self { uploads, in_pieces, reads, replaces, deletes, refused, broken, .. } = self;
+        let [uploads, in_pieces, reads, replaces, deletes, refused, broken] =
+            [uploads, in_pieces, reads, replaces, deletes, refused, broken]
                 .map(|count| count.load(Ordering::Relaxed));
         write!(
             f,
-            "{uploads} uploads, {reads} reads, {replaces} replaces and {deletes} deletes were acknowledged; \
-             {refused} requests were refused for now, and {broken} broke or were given up"
+            "{uploads} uploads ({in_pieces} in pieces), {reads} reads, {replaces} replaces and {deletes} deletes \
+             were acknowledged; {refused} requests were refused for now, and {broken} broke or were given up"
         )
     }
 }
@@ -122,7 +121,12 @@ impl Client {
             };
             let seed = self.counters.seeds.fetch_add(1, Ordering::Relaxed);
             let content = Content(seed);
-            let id = self.upload(seed, content).await;
+            let id = if seed % 5 == 3 {
+                count(&self.counters.in_pieces);
+                self.upload_in_pieces(seed, content).await
+            } else {
+                self.upload(seed, content).await
+            };
             self.oracle.note(&id, Known::There(content));
             count(&self.counters.uploads);
 
@@ -161,6 +165,57 @@ impl Client {
         }
     }
 
+    /// Uploads a file in pieces, each to whatever server nginx chooses. After each failure asks how far it came.
+    async fn upload_in_pieces(&self, seed: u64, content: Content) -> String {
+        let bytes = content.bytes();
+        let path = self.begin_pieces(seed, bytes.len()).await;
+        let mut told = 0;
+        loop {
+            let Some(shown) = self.answered(self.tus(Method::HEAD, &path), &[200]).await else {
+                continue;
+            };
+            if let Some(id) = text(&shown, "file-id") {
+                return id.to_owned();
+            }
+            let offset = text(&shown, "upload-offset").expect("an offset");
+            let offset: usize = offset.parse().expect("a number");
+            assert!(offset >= told, "{path}: {offset} after {told}");
+            told = offset;
+
+            let end = bytes.len().min(told + bytes.len() / 3 + 1);
+            let request = self
+                .tus(Method::PATCH, &path)
+                .header("upload-offset", told)
+                .header("content-type", "application/offset+octet-stream")
+                .body(bytes[told..end].to_vec());
+            // 409: a transfer at another server came to its end meanwhile. 400: a request that was given up came to a
+            // server that had stopped, and was taken for a newer one.
+            let sent = self.answered(request, &[204, 400, 409]).await;
+            assert!(sent.as_ref().is_none_or(is_of_order), "{path}");
+            if let Some(id) = sent.as_ref().and_then(|sent| text(sent, "file-id")) {
+                return id.to_owned();
+            }
+        }
+    }
+
+    /// Creates a resumable upload; returns its path.
+    async fn begin_pieces(&self, seed: u64, length: usize) -> String {
+        loop {
+            let request = self
+                .tus(Method::POST, "/api/v1/uploads?organization_id=acme&sub_system=docs")
+                .header("upload-length", length)
+                .header("idempotency-key", format!("pieces {seed}"));
+            if let Some(created) = self.answered(request, &[201]).await {
+                return text(&created, "location").expect("a path").to_owned();
+            }
+        }
+    }
+
+    fn tus(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        request.header("tus-resumable", "1.0.0")
+    }
+
     /// Reads a file of which nobody else knows; returns its entity tag.
     async fn read(&self, id: &str, content: Content) -> String {
         loop {
@@ -175,7 +230,7 @@ impl Client {
 
     /// Replaces a file that has the entity tag, once; then every server shows the new bytes.
     async fn replace(&self, id: &str, before: Content, tag: &str) {
-        let after = Content(before.0 + SECOND);
+        let after = before.second();
         let form = with_file(Form::new().text("file_id", id), after);
         let request = self
             .http
@@ -211,7 +266,10 @@ impl Client {
     /// Returns an answer of an expected status; `None` where a part is away, which the answer must say as the
     /// reference does, or the connection broke. nginx itself is never away.
     async fn answered(&self, request: reqwest::RequestBuilder, expected: &[u16]) -> Option<Answer> {
-        let answer = match answer_to(request).await {
+        let (http, request) = request.build_split();
+        let request = request.expect("a request");
+        let has_body = request.method() != Method::HEAD;
+        let answer = match answer_to(&http, request).await {
             Ok(answer) => answer,
             Err(error) => {
                 assert!(!error.is_connect(), "nginx is away: {error:?}");
@@ -228,8 +286,10 @@ impl Client {
         assert!([502, 503].contains(&status), "{said}");
         assert!(headers.contains_key("retry-after"), "{said}");
         assert_eq!(headers["content-type"], "application/problem+json", "{said}");
-        let problem: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-        assert_eq!(problem["status"], status, "{said}");
+        if has_body {
+            let problem: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!(problem["status"], status, "{said}");
+        }
         count(&self.counters.refused);
         None
     }
@@ -242,10 +302,20 @@ fn paced(pace: Duration) -> Interval {
     ticks
 }
 
-async fn answer_to(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-    let reply = request.send().await?;
+fn text<'a>(answer: &'a Answer, header: &str) -> Option<&'a str> {
+    answer.headers.get(header).map(|value| value.to_str().expect("text"))
+}
+
+async fn answer_to(http: &reqwest::Client, request: Request) -> reqwest::Result<Answer> {
+    let reply = http.execute(request).await?;
     let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
     Ok(Answer { status, headers, body: reply.bytes().await? })
+}
+
+/// Tells whether a 400 is about the order of requests alone.
+fn is_of_order(answer: &Answer) -> bool {
+    let text = String::from_utf8_lossy(&answer.body);
+    answer.status != 400 || text.contains("\"upload_superseded\"")
 }
 
 fn with_file(form: Form, content: Content) -> Form {

@@ -5,7 +5,8 @@
 //! configuration writes them; 409 for a retry whose first try still runs; a connection that
 //! breaks, or that a client gives up. All of it is tried again; nothing that was acknowledged is lost
 //! or changed, and nobody does anything but start what was killed. Servers take snapshots meanwhile; then one dies
-//! at each step of a snapshot, and in the end all that was acknowledged is restored.
+//! at each step of a snapshot, and in the end all that was acknowledged is restored. Readers of the log and a webhook
+//! are told of each change, and of nothing else.
 
 mod garage;
 mod load;
@@ -14,6 +15,7 @@ mod oracle;
 mod parts;
 mod sessions;
 mod snapshots;
+mod told;
 
 use filestore_core::FileStore;
 use filestore_core::admin::{FsckOptions, NoProgress};
@@ -27,6 +29,7 @@ use crate::oracle::Oracle;
 use crate::parts::{Backend, Environment, database};
 use crate::sessions::Sessions;
 use crate::snapshots::{Moment, Snapshots, come_back, die_at_each_step, take_last};
+use crate::told::Followers;
 
 /// Acknowledged uploads that show that the service goes on.
 const GOES_ON: usize = 15;
@@ -53,6 +56,7 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
 
     let sessions = Sessions::watch();
     let oracle = Oracle::default();
+    let followers = Followers::start(&nginx.url, &servers[0].url()).await;
     let load = Load::start(&nginx.url, &oracle, 4);
     let snapshots = Snapshots::start(&servers);
     oracle.goes_on(GOES_ON).await;
@@ -92,6 +96,7 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
 
     let summary = load.stop().await;
     println!("{summary}");
+    println!("{}", followers.end(&nginx.url, &oracle).await);
     println!("{}", sessions.end().await);
     oracle.check(&nginx.url).await;
     take_last(&servers[2]).await;

@@ -12,6 +12,9 @@ use tokio::time::Instant;
 
 use crate::load::client;
 
+/// Seeds of second contents begin here.
+const SECOND: u64 = 1 << 32;
+
 /// The bytes of one version of a file, by the seed that makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Content(pub(crate) u64);
@@ -21,6 +24,15 @@ impl Content {
     pub(crate) fn bytes(self) -> Vec<u8> {
         let length = if self.0.is_multiple_of(32) { 2_000_000 } else { 20_000 };
         noise(self.0, length)
+    }
+
+    /// Returns the content that replaces this one.
+    pub(crate) fn second(self) -> Self {
+        Self(self.0 + SECOND)
+    }
+
+    fn is_second(self) -> bool {
+        self.0 >= SECOND
     }
 }
 
@@ -50,6 +62,28 @@ impl Known {
             }
             Self::Deleted => status == 404,
         }
+    }
+
+    /// Returns the state that a reply to a read shows, once no request is under way.
+    fn settled(self, status: u16, bytes: &[u8]) -> Self {
+        match self {
+            Self::Either(one, _) if bytes == one.bytes() => Self::There(one),
+            Self::Either(_, other) => Self::There(other),
+            Self::MayBeDeleted(_) if status == 404 => Self::Deleted,
+            Self::MayBeDeleted(content) => Self::There(content),
+            settled => settled,
+        }
+    }
+
+    /// Returns the types of the events that led to a settled state.
+    fn changes(self) -> Vec<String> {
+        let changes: &[&str] = match self {
+            Self::There(content) if content.is_second() => &["file.uploaded", "file.replaced"],
+            Self::There(_) => &["file.uploaded"],
+            Self::Deleted => &["file.uploaded", "file.deleted"],
+            Self::Either(..) | Self::MayBeDeleted(_) => panic!("not settled: {self:?}"),
+        };
+        changes.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -90,14 +124,28 @@ impl Oracle {
         eventually("the time passes", async || (Instant::now() >= until).then_some(())).await;
     }
 
+    /// Returns the types of the events of each file, in their order, by what was acknowledged, and by what a server
+    /// shows where an answer is missing.
+    pub(crate) async fn changes(&self, url: &str) -> BTreeMap<String, Vec<String>> {
+        let (http, mut files) = (client(), BTreeMap::new());
+        for (id, known) in self.all() {
+            let settled = match known {
+                Known::There(_) | Known::Deleted => known,
+                Known::Either(..) | Known::MayBeDeleted(_) => {
+                    let (status, bytes) = read(&http, url, &id).await;
+                    known.settled(status, &bytes)
+                }
+            };
+            files.insert(id, settled.changes());
+        }
+        files
+    }
+
     /// Asserts that each file is as it was acknowledged.
     pub(crate) async fn check(&self, url: &str) {
         let http = client();
         for (id, known) in self.all() {
-            let reply = http.get(format!("{url}/api/v1/files/{id}")).send().await;
-            let reply = reply.expect("all parts are back");
-            let status = reply.status().as_u16();
-            let bytes = reply.bytes().await.expect("all of it");
+            let (status, bytes) = read(&http, url, &id).await;
             assert!(known.admits(status, &bytes), "{id} at {url}: {status}, {known:?}");
         }
     }
@@ -114,4 +162,11 @@ impl Oracle {
             assert!(known.admits(status, &bytes), "{id}: {status}, {known:?}");
         }
     }
+}
+
+/// Reads a file while all parts are there.
+async fn read(http: &reqwest::Client, url: &str, id: &str) -> (u16, Bytes) {
+    let reply = http.get(format!("{url}/api/v1/files/{id}")).send().await;
+    let reply = reply.expect("all parts are back");
+    (reply.status().as_u16(), reply.bytes().await.expect("all of it"))
 }

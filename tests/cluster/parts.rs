@@ -63,8 +63,8 @@ impl Environment {
     }
 
     /// Makes the configuration of one of the servers: the shipped one, but for the address, the keys, the data
-    /// directory, a schema of the test's own, destinations of snapshots, and a shorter time until a server is taken
-    /// for gone. `name` may have a number behind a dot, that of the process.
+    /// directory, a schema of the test's own, destinations of snapshots, webhooks of this machine, and a shorter time
+    /// until a server is taken for gone. `name` may have a number behind a dot, that of the process.
     pub(crate) fn config(home: &Path, name: &str, objects: &str) -> Config {
         let mut store = Self::store(name, objects);
         let place = postgres(&mut store);
@@ -76,6 +76,9 @@ impl Environment {
             BackupDestination::new(NEAR, home.join(NEAR)),
             BackupDestination::new(FAR, far.code.clone()),
         ];
+        // The endpoint of the test is on this machine.
+        store.webhooks.allow_http = true;
+        store.webhooks.allow = vec!["127.0.0.0/8".to_owned()];
 
         let mut config = Config::from_toml(&Self::without_variables()).expect("it is valid");
         // The load is about files, not about keys.

@@ -49,9 +49,9 @@ impl Sessions {
     }
 
     /// Ends the watch; asserts that no process ever had more than the configured number.
-    pub(crate) async fn end(self) -> String {
+    pub(crate) async fn end(mut self) -> String {
         self.is_over.store(true, Ordering::Relaxed);
-        let Seen { most, looks } = self.task.await.expect("the watch goes on");
+        let Seen { most, looks } = (&mut self.task).await.expect("the watch goes on");
         assert!(looks >= LEAST_LOOKS, "{looks} looks");
         let all = Environment::connections();
         for (process, sessions) in &most {
@@ -59,6 +59,13 @@ impl Sessions {
         }
         let largest = most.values().max().expect("servers have sessions");
         format!("at most {largest} sessions of {all} of one server at PostgreSQL, in {looks} looks")
+    }
+}
+
+impl Drop for Sessions {
+    /// Ends the watch, also after a failure: the runtime would wait for it without an end.
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 

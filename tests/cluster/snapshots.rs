@@ -133,7 +133,7 @@ async fn die_in_a_prune(servers: &mut [Backend], objects: &str, step: Step) {
     // The older of two snapshots alone has the first content.
     let client_of_other = client(&servers[1].url());
     let place =
-        client_of_other.organization("acme").expect("a name").sub_system("docs").expect("a name");
+        client_of_other.organization("acme").expect("a name").sub_system("prunes").expect("a name");
     let file = place.upload(Item::from_bytes(format!("first {step:?}"))).await;
     let file = file.expect("all parts are there").file_id;
     take(&servers[1].url(), NEAR).await;

@@ -66,6 +66,24 @@ impl Server {
         Ok(Duration::from_millis(ticks * 10))
     }
 
+    /// The bytes that the process has passed to `write(2)` and its kin so far (`proc_pid_io(5)`).
+    pub(crate) fn written_bytes(&self) -> Outcome<u64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+        Ok(line.ok_or("no wchar in /proc/<pid>/io")?.parse()?)
+    }
+
+    /// Ends the server, and lets `look` read its database.
+    pub(crate) fn look_at_database<T>(
+        mut self,
+        look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Outcome<T> {
+        self.child.kill()?;
+        self.child.wait()?;
+        let database = rusqlite::Connection::open(self.dir.path().join("data/metadata.sqlite3"))?;
+        Ok(look(&database)?)
+    }
+
     /// The number of open descriptors.
     pub(crate) fn descriptors(&self) -> Outcome<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
@@ -198,6 +216,51 @@ impl Connection {
         }
 
         self.reply()
+    }
+
+    /// Uploads `len` bytes as a resumable upload, in pieces of at most `piece` bytes.
+    pub(crate) fn resume(
+        &mut self,
+        len: u64,
+        piece: u64,
+        mut fill: impl FnMut(u64, &mut [u8]),
+    ) -> io::Result<Reply> {
+        let place = "/api/v1/uploads?organization_id=load&sub_system=bench";
+        let more = format!("Upload-Length: {len}\r\nContent-Length: 0\r\n");
+        self.tus("POST", place, &more)?;
+        let mut reply = self.reply()?;
+        let path = std::mem::take(&mut reply.location);
+
+        let mut offset = 0;
+        while offset < len {
+            let now = piece.min(len - offset);
+            let more = format!(
+                "Upload-Offset: {offset}\r\nContent-Length: {now}\r\nContent-Type: application/offset+octet-stream\r\n"
+            );
+            self.tus("PATCH", &path, &more)?;
+            let (buffer, stream) = (&mut self.buffer, self.stream.get_mut());
+            let end = offset + now;
+            while offset < end {
+                let block = (end - offset).min(BLOCK_BYTES as u64);
+                buffer.resize(usize::try_from(block).expect("a block fits"), 0);
+                fill(offset, buffer);
+                stream.write_all(buffer)?;
+                offset += block;
+            }
+            reply = self.reply()?;
+            if reply.status != 204 {
+                break;
+            }
+        }
+        Ok(reply)
+    }
+
+    fn tus(&mut self, method: &str, path: &str, more: &str) -> io::Result<()> {
+        let host = &self.address;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nTus-Resumable: 1.0.0\r\n{more}\r\n"
+        );
+        self.stream.get_mut().write_all(head.as_bytes())
     }
 
     /// Reads `path` and throws the body away.

@@ -158,7 +158,9 @@ impl Reading<'_> {
     fn looked_at(&self, has_more: bool, settled: u64) -> u64 {
         match &self.next {
             After::Event(id) if has_more => self.naming.position(id),
-            _ => settled,
+            // Another server can have shown the reader more than is settled here.
+            After::Event(id) => settled.max(self.naming.position(id)),
+            After::Start | After::End => settled,
         }
     }
 
@@ -167,6 +169,9 @@ impl Reading<'_> {
     ///
     /// The cursor of an organization stays in the newer half of the log: if it moved at each event, it would tell
     /// how much other organizations do.
+    ///
+    /// The cursor never moves back. Another server can have shown events that are not settled here yet, and the reader
+    /// would get them a second time.
     fn reach_end(&mut self, log: &LogPart) {
         let (LogOrder::Forward, Some((newest, at))) = (self.order, log.newest) else {
             if self.next == After::End {
@@ -174,16 +179,16 @@ impl Reading<'_> {
             }
             return;
         };
-        let is_near = match &self.next {
+        let stays = match &self.next {
             After::Start | After::End => false,
-            After::Event(_) if *self.scope == Scope::All => false,
             After::Event(id) => {
                 let position = self.naming.position(id);
                 let oldest = log.oldest.map_or(position, |(oldest, _)| oldest);
-                newest.saturating_sub(position) <= position.saturating_sub(oldest)
+                let is_near = newest.saturating_sub(position) <= position.saturating_sub(oldest);
+                newest < position || (is_near && *self.scope != Scope::All)
             }
         };
-        if !is_near {
+        if !stays {
             self.next = After::Event(self.naming.id(newest, at));
         }
     }
@@ -209,4 +214,46 @@ fn gone(id: &EventId) -> Error {
          from its end: {id}"
     );
     Error::new(ErrorKind::EventsGone, message).with_field("after")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileStore;
+    use crate::domain::time::clock::Timestamp;
+
+    #[tokio::test]
+    async fn a_cursor_never_moves_back_at_a_server_that_has_settled_less() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let at = Timestamp::from_millis(1_795_000_000_000);
+        let organization = Scope::Organizations(vec!["42".parse().unwrap()]);
+        let naming = store.inner().naming();
+        let log = |newest| LogPart {
+            newest: Some((newest, at)),
+            oldest: Some(1),
+            settled: newest,
+            ..LogPart::default()
+        };
+        for scope in [Scope::All, organization] {
+            let mut reading = Reading {
+                inner: store.inner(),
+                naming: naming.clone(),
+                scope: &scope,
+                filter: &EventFilter::new(),
+                order: LogOrder::Forward,
+                next: After::Event(naming.id(7, at)),
+                events: Vec::new(),
+                left_to_look_at: LOOKED_AT,
+            };
+            reading.reach_end(&log(5));
+            assert_eq!(reading.next, After::Event(naming.id(7, at)), "{scope:?}");
+            assert_eq!(reading.looked_at(false, 5), 7, "{scope:?}");
+
+            reading.reach_end(&log(100));
+            assert_eq!(reading.next, After::Event(naming.id(100, at)), "{scope:?}");
+            assert_eq!(reading.looked_at(false, 101), 101, "{scope:?}");
+        }
+        store.close().await;
+    }
 }
