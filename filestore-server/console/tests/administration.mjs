@@ -198,7 +198,7 @@ export async function backupAndCheck({ page, root, destination }) {
   await page.getByRole('button', { name: `Back up to ${destination}` }).click();
   const make = page.getByRole('dialog', { name: `Back up to ${destination}` });
   await make.getByRole('button', { name: 'Back up', exact: true }).click();
-  await seen(page.getByText(/^Snapshot of \d+ files? taken$/));
+  await seen(page.getByText(/^Snapshot of [\d,]+ files? taken$/));
   await page.getByRole('button', { name: /^Verify the snapshot/ }).first().click();
   await seen(page.getByText('The snapshot is intact'));
 
