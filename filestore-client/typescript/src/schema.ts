@@ -35,6 +35,46 @@ export interface AdminProvider {
   storage_location: StorageLocation;
 }
 
+/**
+ * Kind of a problem in `advice`.
+ * - `database_fault`: The database does not answer, or its figures cannot be read.
+ * - `storage_fault`: The storage accepts no bytes.
+ * - `disk_full`: Uploads are refused, because the disk is full.
+ * - `disk_low`: The disk is nearly full.
+ * - `damaged_rows`: The store skips damaged rows.
+ * - `missing_blobs`: Files have no bytes on the disk.
+ * - `open_findings`: The last check has open findings.
+ * - `unfinished_uploads`: Uploads without a commit are close to their limit.
+ * - `provider_failing`: A provider does not answer, or gets no writes.
+ * - `provider_missing`: Work waits for a provider that the configuration no longer contains.
+ * - `provider_inactive`: Files wait for a copy to an inactive provider.
+ * - `work_waiting`: A provider answers, and work still waits for it.
+ * - `sync_failed`: Files have no copy attempts left.
+ * - `events_held_back`: Readers of events wait for an open transaction.
+ * - `webhook_failing`: The endpoint of a webhook accepts no event for a long time.
+ * - `webhook_disabled`: The server has disabled a webhook.
+ * - `other`: Another problem. `about` names its subject.
+ */
+export type AdviceCode =
+  | 'database_fault'
+  | 'storage_fault'
+  | 'disk_full'
+  | 'disk_low'
+  | 'damaged_rows'
+  | 'missing_blobs'
+  | 'open_findings'
+  | 'unfinished_uploads'
+  | 'provider_failing'
+  | 'provider_missing'
+  | 'provider_inactive'
+  | 'work_waiting'
+  | 'sync_failed'
+  | 'events_held_back'
+  | 'webhook_failing'
+  | 'webhook_disabled'
+  | 'other'
+  | (string & {});
+
 /** A blob that the purge still has to remove or check again. */
 export interface AwaitedBlob {
   /** Earliest time for the next check. Null while a write of this object might still be in progress. */
@@ -238,6 +278,8 @@ export type CheckOutcome = 'ok' | 'cannot' | 'failed' | 'skipped' | (string & {}
 
 /** The body for POST `/admin/backups/{destination}/create`. Can be absent. */
 export interface CreateBackup {
+  /** If true, the reply is 202 with the destination, and the run continues without the client. */
+  detach?: boolean;
   /** If true, use hard links instead of copies. A failing disk then also damages the snapshot. */
   hard_links?: boolean;
   /** If true, only list files at providers, without a copy of their bytes. */
@@ -705,6 +747,18 @@ export interface ExplainedFact {
   until?: string | null;
 }
 
+/** The events of a file among the newest 2,000 events of its organization. */
+export interface ExplainedHistory {
+  /** False if events are switched off in this store. Then there are no events. */
+  enabled: boolean;
+  /** Events of the file, oldest first. `log.gap` marks a time without events. */
+  events: LogEvent[];
+  /** Number of events of the organization that were looked through, at most 2,000. */
+  looked_at: number;
+  /** True if the history begins with the upload of the file and has no gap. */
+  whole: boolean;
+}
+
 /** The state of an explained file, as in its record. */
 export interface ExplainedRecord {
   /** `SYSTEM_PURGE` if the file is deleted. Null for other files. */
@@ -744,14 +798,17 @@ export interface ExplainedStep {
 }
 
 /**
- * The reply to GET `/files/{fileId}/explain`: where a file is and why, what comes next, and which attempts failed.
- * Times are in RFC 3339 (UTC, milliseconds), for example `2026-11-21T08:15:30.123Z`.
+ * The reply to GET `/files/{fileId}/explain`: where a file is and why, what comes next, which attempts failed, and
+ * which events the log has of the file. Times are in RFC 3339 (UTC, milliseconds), for example
+ * `2026-11-21T08:15:30.123Z`.
  */
 export interface Explanation {
   /** Time of the explanation. */
   explained_at: string;
   /** File id. */
   file_id: string;
+  /** Events of the file. Events of the last second can be missing. */
+  history: ExplainedHistory;
   /** Next steps: first the step of the file itself, then the removal of replaced content. */
   next: ExplainedStep[];
   /** Organization that owns or owned the file. */
@@ -915,6 +972,8 @@ export interface FsckRunRequest {
   bytes_per_second?: number;
   /** If true, read every byte and compare digests. If false, compare names and sizes. */
   deep?: boolean;
+  /** If true, the reply is 202 with the status, and the check continues without the client. */
+  detach?: boolean;
   /** Check only this provider's blobs. All if absent. */
   provider_code?: string;
   /** If true, repair or quarantine the findings. If false, only report them. */
@@ -1013,7 +1072,7 @@ export interface KeyReply {
 
 /** A page from a listing. */
 export interface ListReply {
-  /** This page's records, newest first. */
+  /** This page's records, in the order of the query. */
   items: FileRecord[];
   /** Cursor for the next page: pass this value as `cursor`. Null on the last page. */
   next_cursor: string | null;
@@ -1157,6 +1216,8 @@ export interface MigrateReport {
 export interface MigrateRunRequest {
   /** Maximum read rate, in bytes per second. Unlimited if absent. */
   bytes_per_second?: number;
+  /** If true, the reply is 202 with the status, and the migration continues without the client. */
+  detach?: boolean;
   /** Organization number. */
   organizationId: number;
   /** Target code: the active binding's provider. */
@@ -1169,6 +1230,12 @@ export interface MigrateRunning {
   bytes: number;
   /** Files moved so far. */
   files: number;
+  /** Their total size, in bytes. Null before the count. */
+  planned_bytes: number | null;
+  /** Files to move, counted when the migration began. Null before the count. */
+  planned_files: number | null;
+  /** Start time in RFC 3339 (UTC, milliseconds). Null for a migration on an older server. */
+  started_at: string | null;
   /** Target provider code. */
   to: string;
 }
@@ -1253,7 +1320,7 @@ export interface NewWebhookReply {
   failing_since: string | null;
   /** Time until which the former secret signs too. Null if it does not. */
   former_secret_until: string | null;
-  /** Number of times that the endpoint can have missed events: the log had forgotten them, or has a gap. */
+  /** Number of times that the endpoint might have missed events, because the log no longer had them, or has a gap. */
   gaps: number;
   /** Webhook id. */
   id: string;
@@ -1267,7 +1334,7 @@ export interface NewWebhookReply {
   last_success_at: string | null;
   /** Display name. */
   name: string;
-  /** Time of the oldest event that the endpoint has not got. Null if it has all, and in lists. */
+  /** Time of the oldest undelivered event. Null if all events were delivered, and in lists. */
   oldest_waiting_at: string | null;
   /** The organization whose events are sent. Null for all. */
   organization_id: string | null;
@@ -1307,6 +1374,20 @@ export interface OrganizationReply {
   quota_bytes: number | null;
   /** Maximum files. Null if there is no limit. */
   quota_files: number | null;
+}
+
+/** The sync queue of one organization. Deleted files do not count. */
+export interface OrganizationSyncStatus {
+  /** All other files (`NONE` and `SYNCED`): they are where they stay. */
+  done: number;
+  /** Files with no attempts left. */
+  failed: number;
+  /** Organization number. */
+  organizationId: number;
+  /** Files that wait for the sync worker. */
+  pending: number;
+  /** Files that the sync worker is copying. */
+  syncing: number;
 }
 
 /** A page from GET `/organizations`. */
@@ -1545,7 +1626,7 @@ export interface RedeliverWebhook {
   after?: string;
   /** One event. */
   event_id?: string;
-  /** If true, all events whose attempts have all failed. */
+  /** If true, all failed events: the server has made all attempts. */
   failed?: boolean;
   /** The last event of the range. */
   until?: string;
@@ -1715,18 +1796,24 @@ export interface SheetMap {
 export interface SignRequest {
   /** If true, a variant shows all frames of an animation. Needs `size`. */
   animated?: boolean;
+  /** `private` if no shared cache can keep the reply (default `public`). */
+  cache?: UrlCache;
   /** `inline` to show the content in a browser, `attachment` to save it. Not for variants. */
   disposition?: Disposition;
   /** URL lifetime in seconds, 1 to 604800 (default 3600). The server rounds up to the end of a window. */
   expires_in_s?: number;
   /** How the picture fits the square (default `cover`). */
   fit?: Fit;
+  /** If false, the server sends the content also if a provider has it (default true: a redirect). Not for variants. */
+  redirect?: boolean;
   /** Variant size in pixels, for example 400. If absent, the URL leads to the content. */
   size?: 200 | 250 | 300 | 400 | 500 | 700 | 1000;
 }
 
 /** The body for POST `/files/sign-upload`. */
 export interface SignUploadRequest {
+  /** Number of URLs, 1 to 100. Each is for one file. With this field, the reply has `urls`. */
+  count?: number;
   /** URL lifetime in seconds, 1 to 604800 (default 3600). The server rounds up to the end of a window. */
   expires_in_s?: number;
   /** Maximum file size in bytes (default: the server limit). */
@@ -1764,6 +1851,8 @@ export interface SignedUrlReply {
    * The URL to hand out. If the server does not know its public URL, this is a path, for example `/api/v1/files/...`.
    */
   url: string;
+  /** All URLs, for a request with `count`. The first is `url`. */
+  urls?: string[];
 }
 
 /** A secret that signs URLs, from GET `/admin/signing-secrets`. */
@@ -1820,10 +1909,18 @@ export type Status = 'TEMP' | 'THUMBNAIL' | 'READY' | (string & {});
 export interface StatusAdvice {
   /** Subject: `database`, `storage`, `disk`, `records`, `blobs`, `checks`, `uploads`, `sync`, or a provider code. */
   about: string;
+  /** Kind of the problem, for programs. */
+  code: AdviceCode;
+  /** Command line of the next step. Null if no single command does it. */
+  command: string | null;
   /** Next step for the administrator. */
   next: string;
+  /** Organization of the newest file with the problem. Null for problems without a file. */
+  organization_id: string | null;
   /** Explanation for people. */
   problem: string;
+  /** Code of the provider with the problem. Null for other problems. */
+  provider_code: string | null;
 }
 
 /** Space on the data directory's disk. */
@@ -1840,6 +1937,12 @@ export interface StatusDisk {
 
 /** The log of events. */
 export interface StatusEvents {
+  /** Time of the newest gap, if the log still has its event `log.gap`. */
+  gap_at: string | null;
+  /** Number of events that readers cannot see yet, because an earlier write is open. 0 with SQLite. */
+  held_back: number;
+  /** Seconds for which an open write has held them back. */
+  held_back_secs: number;
   /** True if changes write events. */
   is_on: boolean;
   /** Number of events that are kept, about. */
@@ -1856,6 +1959,12 @@ export interface StatusMigration {
   files: number;
   /** Organization id. */
   organization_id: string;
+  /** Their total size, in bytes. Null before the count. */
+  planned_bytes: number | null;
+  /** Files to move, counted when the migration began. Null before the count. */
+  planned_files: number | null;
+  /** Start time in RFC 3339 (UTC, milliseconds). Null for a migration on an older server. */
+  started_at: string | null;
   /** Target provider code. */
   to: string;
 }
@@ -1912,6 +2021,8 @@ export interface StatusReply {
   unfinished: StatusUnfinished;
   /** Variant cache size. */
   variants: VariantCacheReport;
+  /** Webhooks. Null if the database does not answer. */
+  webhooks: StatusWebhooks | null;
 }
 
 /** Resumable uploads. */
@@ -1950,6 +2061,22 @@ export interface StatusUnfinished {
   max_files: number;
 }
 
+/** The webhooks of a store. */
+export interface StatusWebhooks {
+  /** Disabled webhooks. */
+  disabled: number;
+  /** Enabled webhooks that accept no event, although some wait. */
+  failing: number;
+  /** Time since which the worst enabled webhook has accepted no event. Null if no webhook fails. */
+  failing_since: string | null;
+  /** Number of times that a webhook can have missed events. */
+  gaps: number;
+  /** Enabled webhooks that accept events, or that no event waits for. */
+  ok: number;
+  /** Time of the oldest event that waits for a failing webhook. Null if no event waits. */
+  oldest_waiting_at: string | null;
+}
+
 /**
  * The side that serves the bytes of a file.
  * - `LOCAL`: The server sends the bytes.
@@ -1978,6 +2105,9 @@ export interface SubSystemsReply {
   /** Cursor for the next page: pass this value as `cursor`. Null on the last page. */
   next_cursor: string | null;
 }
+
+/** The counts of all files, or of the queue of one organization. */
+export type SyncCounts = SyncStatusReport | OrganizationSyncStatus;
 
 /** The result of `sync enqueue` and `sync retry`. */
 export interface SyncQueueReport {
@@ -2051,6 +2181,13 @@ export interface UpdateBinding {
   syncEnabled?: boolean;
 }
 
+/**
+ * Caches that can keep the reply to a signed URL.
+ * - `public`: Any cache, until the time window ends.
+ * - `private`: Only the reader's own cache, which asks each time.
+ */
+export type UrlCache = 'public' | 'private';
+
 /** Files: number and size. */
 export interface UsageAt {
   /** Total size, in bytes. */
@@ -2111,6 +2248,8 @@ export interface VariantCacheReport {
 
 /** The body for POST `/admin/backups/{destination}/verify`. Can be absent. */
 export interface VerifyBackup {
+  /** If true, the reply is 202 with the destination, and the run continues without the client. */
+  detach?: boolean;
   /** Snapshot id (default: the newest snapshot). */
   snapshot_id?: string;
 }
@@ -2169,7 +2308,7 @@ export interface WebhookReply {
   failing_since: string | null;
   /** Time until which the former secret signs too. Null if it does not. */
   former_secret_until: string | null;
-  /** Number of times that the endpoint can have missed events: the log had forgotten them, or has a gap. */
+  /** Number of times that the endpoint might have missed events, because the log no longer had them, or has a gap. */
   gaps: number;
   /** Webhook id. */
   id: string;
@@ -2183,7 +2322,7 @@ export interface WebhookReply {
   last_success_at: string | null;
   /** Display name. */
   name: string;
-  /** Time of the oldest event that the endpoint has not got. Null if it has all, and in lists. */
+  /** Time of the oldest undelivered event. Null if all events were delivered, and in lists. */
   oldest_waiting_at: string | null;
   /** The organization whose events are sent. Null for all. */
   organization_id: string | null;
@@ -2226,7 +2365,7 @@ export interface Operations {
       destination: string;
     };
     body?: CreateBackup;
-    reply: BackupReport;
+    reply: BackupReport | BackupDestination;
   };
   /** Forget backup disks that no longer exist */
   'POST /admin/backups/{destination}/forget': {
@@ -2262,12 +2401,12 @@ export interface Operations {
       destination: string;
     };
     body?: VerifyBackup;
-    reply: BackupVerifyReport;
+    reply: BackupVerifyReport | BackupDestination;
   };
   /** Check the whole store */
   'POST /admin/fsck/run': {
     body?: FsckRunRequest;
-    reply: FsckReport;
+    reply: FsckReport | FsckStatus;
   };
   /** Read the state of the checks */
   'GET /admin/fsck/status': {
@@ -2318,7 +2457,7 @@ export interface Operations {
   /** Move the files of an organization to its provider */
   'POST /admin/migrate/run': {
     body: MigrateRunRequest;
-    reply: MigrateReport;
+    reply: MigrateReport | MigrateStatus;
   };
   /** Count the files of an organization at each provider */
   'GET /admin/migrate/status': {
@@ -2409,7 +2548,11 @@ export interface Operations {
   };
   /** Count files by sync status */
   'GET /admin/sync/status': {
-    reply: SyncStatusReport;
+    query?: {
+      /** Only files of this organization. */
+      organizationId?: number | undefined;
+    };
+    reply: SyncCounts;
   };
   /** List the resumable uploads of all organizations, oldest first */
   'GET /admin/uploads': {
@@ -2498,6 +2641,15 @@ export interface Operations {
       created_after?: string | undefined;
       /** Only files uploaded before this time (RFC 3339). */
       created_before?: string | undefined;
+      /** Only files with a name that contains this text, in upper or lower case. */
+      name_contains?: string | undefined;
+      /** `newest` first, `oldest` first, or with `purge_status` the latest deletion first (`deleted`). */
+      order?: 'newest' | 'oldest' | 'deleted' | undefined;
+      /**
+       * Only these files, deleted or not, in this order, separated by commas. Goes with no other parameter. The reply
+       * leaves out unknown files and files of other organizations.
+       */
+      ids?: string | readonly string[] | undefined;
       /**
        * Only files with this value in their custom metadata: `metadata.<key>=<value>`, for example
        * `metadata.customer=7`. Up to 16 times.
@@ -2569,6 +2721,8 @@ export interface Operations {
       file_id: string;
     };
     query?: {
+      /** `false`: the server sends the bytes itself, also if a provider has them. */
+      redirect?: boolean | undefined;
       /** `attachment` saves the file. `inline` shows the file in the browser, if its type is safe to show. */
       disposition?: 'attachment' | 'inline' | undefined;
       /**
@@ -2787,6 +2941,8 @@ export interface Operations {
       ids: string | readonly string[];
       /** Cell side in pixels (default 200). */
       size?: 200 | 250 | 300 | 400 | 500 | 700 | 1000 | undefined;
+      /** Longest wait for images. Cells of other images are empty, and `Sheet-Pending` names them. */
+      wait_ms?: number | undefined;
       /** `cover` fills the square and cuts off the rest. `inside` keeps the whole picture and the aspect ratio. */
       fit?: 'cover' | 'inside' | undefined;
     };

@@ -231,7 +231,7 @@ mod tests {
         let naming = store.inner().naming();
         let log = |newest| LogPart {
             newest: Some((newest, at)),
-            oldest: Some(1),
+            oldest: Some((1, at)),
             settled: newest,
             ..LogPart::default()
         };

@@ -161,7 +161,7 @@ async function readNames(ids: readonly string[]): Promise<void> {
   const found = new Map<string, string | null>(ids.map((id) => [id, null]));
   try {
     // Records of unknown files, and of those that the key may not read, are absent.
-    const { data } = await call('GET', '/files', { query: { ids: ids.join(',') } as never });
+    const { data } = await call('GET', '/files', { query: { ids: ids.join(',') } });
     for (const record of data.items) if (found.has(record.file_id)) found.set(record.file_id, record.original_name);
   } catch (error) {
     if (isAbort(error)) {

@@ -83,7 +83,7 @@ async function ask(records: FileRecord[]): Promise<void> {
   // 16 megapixels are the most that the server makes: 100 cells of 400.
   const response = await request('GET', '/sheets', {
     // Cells that are not made within this time stay empty, and are asked for again.
-    query: { ids: records.map((one) => one.file_id).join(','), size: side, fit: 'cover', wait_ms: WAIT_MS } as never,
+    query: { ids: records.map((one) => one.file_id).join(','), size: side, fit: 'cover', wait_ms: WAIT_MS },
     headers: { Accept: 'image/webp' },
   });
   const blob = await response.blob();

@@ -52,7 +52,7 @@ export const original = (record: FileRecord, range?: string) => (signal: AbortSi
   request('GET', '/files/{file_id}', {
     path: { file_id: record.file_id },
     // Bytes at a provider come through the service: the page's policy allows no other origin.
-    query: { v: record.sha256, redirect: 'false' } as never,
+    query: { v: record.sha256, redirect: false },
     headers: range ? { Range: range } : {},
     signal,
   });

@@ -34,7 +34,7 @@ export async function edit(seen: FileRecord, patch: Patch, force = false): Promi
     if (differs) throw new Changed(now);
   }
   const { data } = await call('PATCH', '/files/{file_id}', {
-    path, body: patch as never,
+    path, body: patch,
     headers: { 'If-Match': `"${now.sha256}"`, 'Content-Type': 'application/merge-patch+json' },
   });
   const record = 'original_name' in data ? data : (await call('GET', '/files/{file_id}/info', { path })).data;

@@ -50,7 +50,7 @@ export function History({ record }: { record: FileRecord }) {
       let before: string | null = from;
       for (let step = 0; step < STEP && before !== null; step += 1) {
         const query: Record<string, string | number> = { order: 'desc', before, limit: 1000, organization_id: record.organization_id, types: 'file.*' };
-        const { data }: { data: EventPage } = await call('GET', '/events', { query: query as never, ...(signal ? { signal } : {}) });
+        const { data }: { data: EventPage } = await call('GET', '/events', { query: query, ...(signal ? { signal } : {}) });
         const mine = data.events.filter((one) => one.data.file_id === record.file_id);
         setEvents((known) => [...known, ...mine.filter((one) => !known.some((other) => other.id === one.id))]);
         const last = data.events[data.events.length - 1];

@@ -23,12 +23,8 @@ function isText(record: FileRecord): boolean {
 export async function ownUrl(record: FileRecord, options: { expires_in_s: number; disposition?: 'inline' | 'attachment' }): Promise<string> {
   const path = { file_id: record.file_id };
   // Private bytes stay out of shared caches, and bytes at a provider come through the service.
-  const own = { ...options, cache: 'private', redirect: false };
-  const { data } = await call('POST', '/files/{file_id}/sign', { path, body: own as never }).catch((error: unknown) => {
-    const isOlder = error instanceof Problem && error.code === 'unknown_field' && record.storage_location === 'LOCAL';
-    if (!isOlder) throw error;
-    return call('POST', '/files/{file_id}/sign', { path, body: options });
-  });
+  const body = { ...options, cache: 'private' as const, redirect: false };
+  const { data } = await call('POST', '/files/{file_id}/sign', { path, body });
   const rest = data.url.slice(data.url.indexOf('/api/v1/') + '/api/v1/'.length);
   return new URL(rest, apiRoot).href;
 }

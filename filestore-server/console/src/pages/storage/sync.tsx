@@ -53,7 +53,7 @@ interface Counts {
 /** Counts from the server. A key that does not administer the store counts the records that it may list. */
 async function counts(organization: string, number: number | null, signal: AbortSignal): Promise<Counts> {
   if (administers.peek() && number !== null) {
-    const { data } = await call('GET', '/admin/sync/status', { query: { organizationId: number }, signal } as never);
+    const { data } = await call('GET', '/admin/sync/status', { query: { organizationId: number }, signal });
     if ('done' in data) {
       const exact = (count: number): Amount => ({ count, exact: true });
       return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed) };
