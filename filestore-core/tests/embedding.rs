@@ -308,6 +308,12 @@ async fn a_policy_refuses_before_bytes_are_kept() {
     let refused = store.batch(batch.with_policy(policy), files).await.unwrap_err();
     assert_eq!(refused.details().item, Some(1));
 
+    let batch = NewBatch::new("acme".parse().unwrap(), "docs".parse().unwrap());
+    let file = (GivenName::named("a.txt"), [b'x'; 101].to_vec().into());
+    let policy = FilePolicy::new().max_bytes(100);
+    let refused = store.batch(batch.with_policy(policy), [file]).await.unwrap_err();
+    assert_eq!(refused.details().limit, Some(100), "of the file, not of the batch: {refused}");
+
     assert_eq!(
         store.scoped(&Scope::All).list(&ListRequest::default()).await.unwrap().items.len(),
         1

@@ -82,6 +82,13 @@ impl App {
     }
 }
 
+fn picture() -> Vec<u8> {
+    let mut png = Cursor::new(Vec::new());
+    let red = RgbImage::from_pixel(640, 480, Rgb([200, 30, 30]));
+    red.write_to(&mut png, ImageFormat::Png).unwrap();
+    png.into_inner()
+}
+
 fn code(body: &[u8]) -> String {
     let problem: Value = serde_json::from_slice(body).unwrap();
     problem["code"].as_str().unwrap().to_owned()
@@ -102,6 +109,21 @@ async fn a_download_has_the_headers_of_the_server() {
 
     let (status, head, body) = app.ask(Method::HEAD, "", &[]).await;
     assert_eq!((status, body.len(), &head["content-length"]), (200, 0, &headers["content-length"]));
+}
+
+/// A router takes the body of a HEAD away, but a server of HTTP/2 without one sends what it gets.
+#[tokio::test]
+async fn a_head_has_no_body_without_a_router_either() {
+    let app = App::with("a.png", &picture()).await;
+    let (parts, ()) = Request::head("/").body(()).unwrap().into_parts();
+    for (size, status) in [(200, 200), (3, 400)] {
+        let (own, fit) = (own(), Fit::Inside);
+        let files = app.store.serving(&own);
+        let response = respond_with_variant(&parts, files, app.id, size, fit).await;
+        assert_eq!(response.status(), status);
+        let body = to_bytes(Body::new(response.into_body()), usize::MAX).await.unwrap();
+        assert!(body.is_empty(), "{status}: {body:?}");
+    }
 }
 
 #[tokio::test]
@@ -155,11 +177,7 @@ async fn errors_are_problem_documents_and_a_foreign_file_is_unknown() {
 
 #[tokio::test]
 async fn a_variant_is_asked_for_again_without_pixels() {
-    let mut png = Cursor::new(Vec::new());
-    RgbImage::from_pixel(640, 480, Rgb([200, 30, 30]))
-        .write_to(&mut png, ImageFormat::Png)
-        .unwrap();
-    let app = App::with("a.png", png.get_ref()).await;
+    let app = App::with("a.png", &picture()).await;
 
     let (status, headers, body) = app.ask(Method::GET, "/200", &[]).await;
     assert_eq!((status, &headers["content-type"]), (200, &"image/webp".parse().unwrap()));

@@ -2,7 +2,7 @@
 
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Method, Response};
 
 use super::body::Body;
 use super::payload::Payload;
@@ -69,7 +69,7 @@ impl ReadRequest<'_> {
     pub async fn respond(&self, files: ServedFiles<'_>, id: FileId) -> Response<Body> {
         let answer =
             files.with_record(id, |record| async move { self.content(files, &record).await });
-        whole(answer.await)
+        self.whole(answer.await)
     }
 
     /// Answers the request with a gallery variant of a file. See [`respond_with_variant`].
@@ -86,21 +86,23 @@ impl ReadRequest<'_> {
     {
         let wanted = match size.try_into() {
             Ok(size) => (size, fit, Motion::Still),
-            Err(error) => return refused(&Refusal::Core(error.into())),
+            Err(error) => return self.whole(Err(Refusal::Core(error.into()))),
         };
         let answer = files
             .with_record(id, |record| async move { self.variant(files, &record, wanted).await });
-        whole(answer.await)
+        self.whole(answer.await)
     }
-}
 
-/// Makes the body of a reply.
-fn whole(answer: Result<Response<Payload>, Refusal>) -> Response<Body> {
-    let response = match answer {
-        Ok(response) => response,
-        Err(refusal) => return refused(&refusal),
-    };
-    let length = response.headers().get(CONTENT_LENGTH).map(HeaderValue::to_str);
-    let length = length.and_then(Result::ok).and_then(|length| length.parse().ok());
-    response.map(|payload| Body::of(payload, length))
+    /// Makes the body of a reply: none for HEAD, which HTTP/2 servers would send as it is.
+    fn whole(&self, answer: Result<Response<Payload>, Refusal>) -> Response<Body> {
+        let whole = match answer {
+            Ok(response) => {
+                let length = response.headers().get(CONTENT_LENGTH).map(HeaderValue::to_str);
+                let length = length.and_then(Result::ok).and_then(|length| length.parse().ok());
+                response.map(|payload| Body::of(payload, length))
+            }
+            Err(refusal) => refused(&refusal),
+        };
+        if *self.method == Method::HEAD { whole.map(|_| Body::default()) } else { whole }
+    }
 }

@@ -217,10 +217,16 @@ impl Call {
     /// one that does not forbid this.
     pub(crate) fn window(&self) -> Option<Duration> {
         let signed = self.signed.as_ref()?;
-        if self.query.split('&').any(|parameter| parameter == "cache=private") {
+        if self.is_unshared() {
             return None;
         }
         Some(self.store().signing().cacheable_for(signed.url.expires_at))
+    }
+
+    /// Returns true if the request has a signed URL that forbids shared caches.
+    pub(crate) fn is_unshared(&self) -> bool {
+        let mut parameters = self.query.split('&');
+        self.signed.is_some() && parameters.any(|parameter| parameter == "cache=private")
     }
 
     /// Returns the terms of a signed upload, if the request has a signature.

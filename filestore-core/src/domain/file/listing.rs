@@ -206,7 +206,13 @@ pub struct ListPosition {
 
 /// Tests whether `text` contains `part`, in upper or lower case.
 fn contains(text: &str, part: &str) -> bool {
-    text.to_lowercase().contains(&part.to_lowercase())
+    folded(text).contains(&folded(part))
+}
+
+/// Returns the text in lower case, each character by itself: in `str::to_lowercase`, a sigma depends on what follows.
+fn folded(text: &str) -> String {
+    let lower = text.chars().flat_map(char::to_lowercase);
+    lower.map(|letter| if letter == 'ς' { 'σ' } else { letter }).collect()
 }
 
 /// Returns the smallest text after all texts with this prefix, in the order of characters. `None`
@@ -237,6 +243,7 @@ mod tests {
             ("GRÖSSE", "größe".to_uppercase().as_str()),
             ("Überweisung", "ÜBER"),
             ("ΑΣ", "ας"),
+            ("ΟΔΟΣ.pdf", "ΟΔΟΣ"),
         ] {
             assert!(contains(name, part), "{name} {part}");
         }

@@ -289,7 +289,7 @@ impl UploadSession {
             Some(Claims::Replacement(_)) | None => u64::MAX,
         };
         let max = max_bytes.min(claimed).min(limits.max_file_size);
-        let batch_limit_applies = item.is_some() && max < limits.max_file_size;
+        let batch_limit_applies = item.is_some() && max_bytes < claimed.min(limits.max_file_size);
         let batch_limit = batch_limit_applies.then_some(limits.max_batch_size);
         let share = inner.uploads.staged.begin(self.uploader.clone())?;
         let writer = inner.stores.local().stage(BlobId::generate(inner.now()), max).await?;

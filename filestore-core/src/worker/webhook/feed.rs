@@ -154,7 +154,7 @@ impl Feed {
         self.reads.load(Ordering::SeqCst)
     }
 
-    /// Returns up to `most` events behind a spot that pass a filter. `claimed` is [`reads`](Self::reads) before the
+    /// Returns up to `most` events behind a spot that pass a filter. `claimed` is [`reads`](Self::reads) after the
     /// lane was claimed.
     pub(super) fn take(
         &self,

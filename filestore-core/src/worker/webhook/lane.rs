@@ -88,7 +88,7 @@ pub(super) struct Lane {
     /// The place from which events are read.
     reading: Place,
     reader: JoinSet<Result<Page>>,
-    /// The number of reads of the feed that had begun before the lane was claimed.
+    /// The number of reads of the feed that had begun when the lane was claimed.
     claimed: u64,
     sending: JoinSet<(Attempt, Answer, OwnedSemaphorePermit)>,
     /// The rows of [`Attempt::Again`] under way.
@@ -107,7 +107,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Begins with a claimed lane. `reads` is the number of reads of the feed that had begun before the claim.
+    /// Begins with a claimed lane. `reads` is the number of reads of the feed that had begun when the claim was done.
     pub(super) fn new(
         shared: Shared,
         row: Arc<WebhookRow>,

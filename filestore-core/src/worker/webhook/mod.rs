@@ -170,8 +170,9 @@ impl Lanes {
         let (id, now) = (row.id, self.shared.store.now());
         let lease = Lease { owner: &self.shared.owner, now, until: now.plus(LEASE) };
         let metadata = &self.shared.store.inner().metadata;
-        let reads = self.shared.feed.reads();
         let Some(claimed) = metadata.claim_lane(id, lease).await? else { return Ok(()) };
+        // Counted after the claim: a read that began before it can have seen what an erasure then removed.
+        let reads = self.shared.feed.reads();
 
         let row = Arc::new(row);
         let (settings, receiver) = watch::channel(Told::Settings(Arc::clone(&row)));

@@ -9,7 +9,9 @@
 //!
 //! # Security
 //! The files contain no data, so they need no key. The policy lets the page run its own scripts only, and lets no
-//! other site frame it. `console/signed-out` makes the browser forget all that it stored.
+//! other site frame it. `console/signed-out` makes the browser forget what it cached, if the console itself leads there.
+//! What the browser stores is never cleared: it belongs to the whole origin, also to an application that mounts the
+//! service.
 
 mod dist;
 #[cfg(test)]
@@ -61,6 +63,11 @@ const PERMISSIONS: &str =
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The most slashes in a path of the page. The deepest page of the console has four.
+const DEEPEST: usize = 16;
+
 /// The console of this program.
 static CONSOLE: LazyLock<Dist> = LazyLock::new(|| Dist::of(FILES));
 
@@ -108,9 +115,12 @@ fn answer(dist: &Dist, place: &Place, headers: &HeaderMap) -> Result<Response, F
         return Err(Failure::UnknownPath);
     }
     let depth = path.bytes().filter(|byte| *byte == b'/').count();
+    if depth > DEEPEST {
+        return Err(Failure::UnknownPath);
+    }
     let page = dist.page(depth).ok_or(Failure::UnknownPath)?;
     if path == SIGNED_OUT {
-        return Ok(farewell(&page));
+        return Ok(farewell(&page, headers));
     }
     sent(&page, &Kind::PAGE, headers)
 }
@@ -163,12 +173,15 @@ fn whole(file: &Representation, kind: &Kind) -> Response {
     response
 }
 
-/// Sends the page after a sign-out. No cache keeps it, because the header must arrive each time.
-fn farewell(page: &Representation) -> Response {
+/// Sends the page after a sign-out. No cache keeps it, because the header must arrive each time. A page of another
+/// site cannot clear anything.
+fn farewell(page: &Representation, request: &HeaderMap) -> Response {
     let mut response = whole(page, &Kind::PAGE);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(CLEAR_SITE_DATA, HeaderValue::from_static("\"cache\", \"storage\""));
+    if request.get(SEC_FETCH_SITE).is_some_and(|site| site == "same-origin") {
+        headers.insert(CLEAR_SITE_DATA, HeaderValue::from_static("\"cache\""));
+    }
     headers.extend(HEADERS);
     response
 }

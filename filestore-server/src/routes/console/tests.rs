@@ -130,12 +130,25 @@ async fn every_reply_has_the_policy() {
 }
 
 #[tokio::test]
-async fn a_sign_out_clears_the_browser_every_time() {
-    let (status, headers, body) = ask(SIGNED_OUT, &[(IF_NONE_MATCH, "*")]).await;
+async fn a_sign_out_clears_the_cache_every_time_but_for_no_other_site() {
+    let own = [(IF_NONE_MATCH, "*"), (SEC_FETCH_SITE, "same-origin")];
+    let (status, headers, body) = ask(SIGNED_OUT, &own).await;
     assert_eq!((status, body.as_str()), (200, "<./assets/app.5d41.js>"));
-    assert_eq!(headers["clear-site-data"], "\"cache\", \"storage\"");
+    assert_eq!(headers["clear-site-data"], "\"cache\"");
     assert_eq!(headers[CACHE_CONTROL], "no-store");
-    assert!(!ask("", &[]).await.1.contains_key("clear-site-data"));
+
+    for site in ["cross-site", "same-site", "none"] {
+        let (_, headers, _) = ask(SIGNED_OUT, &[(SEC_FETCH_SITE, site)]).await;
+        assert!(!headers.contains_key("clear-site-data"), "{site}");
+    }
+    assert!(!ask(SIGNED_OUT, &[]).await.1.contains_key("clear-site-data"));
+    assert!(!ask("", &own).await.1.contains_key("clear-site-data"));
+}
+
+#[tokio::test]
+async fn the_page_is_not_endlessly_deep() {
+    assert_eq!(ask(&"a/".repeat(DEEPEST), &[]).await.0, 200);
+    assert_eq!(ask(&"a/".repeat(DEEPEST + 1), &[]).await.0, 404);
 }
 
 /// Without the feature, the table of files is empty.

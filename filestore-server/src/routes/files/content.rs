@@ -75,11 +75,12 @@ pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, 
 /// are elsewhere (RFC 9110 section 13.2.1).
 ///
 /// Caches can keep the redirect for at most a minute, at most half of the URL's lifetime, and not beyond the
-/// window of a signed URL.
+/// window of a signed URL. If the signed URL forbids shared caches, no cache keeps the redirect.
 fn redirect(call: &Call, url: &str) -> Result<Response, Failure> {
     let life = (call.store().config().presign_ttl / 2).min(Duration::from_mins(1));
     let cached = match call.window() {
         Some(window) => format!("public, max-age={}", window.min(life).as_secs()),
+        None if call.is_unshared() => "private, no-store".to_owned(),
         None => format!("private, max-age={}", life.as_secs()),
     };
     let cached = HeaderValue::try_from(cached).expect("it is ASCII");
