@@ -10,6 +10,7 @@ use filestore_core::config::{BackupDestination, ProviderConfig};
 use filestore_workspace::{TestServer, eventually};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 
 /// A server with a destination `nightly`, in the directory.
 async fn with_destination() -> (TestServer, TempDir) {
@@ -134,11 +135,16 @@ async fn what_is_wrong_with_a_backup_request_is_named() {
 
 /// A server with the destinations `near`, at a provider in the directory, and `dead`, at one that nobody runs.
 async fn with_providers(home: &std::path::Path) -> TestServer {
+    with_providers_at(home, "http://127.0.0.1:9").await
+}
+
+/// Does the same as [`with_providers`], with the provider of `dead` at this URL.
+async fn with_providers_at(home: &std::path::Path, dead_url: &str) -> TestServer {
     let code = |code: &str| code.parse::<filestore_core::ProviderCode>().unwrap();
     let root = home.join("bucket").display().to_string();
     let near = ProviderConfig::new(code("bucket"), "fs").with_option("root", root);
     let options = [
-        ("endpoint", "http://127.0.0.1:9"),
+        ("endpoint", dead_url),
         ("region", "nowhere"),
         ("bucket", "none"),
         ("access_key_id", "id"),
@@ -226,4 +232,25 @@ async fn a_detached_backup_goes_on_without_its_caller() {
         .send()
         .await;
     refused.problem(404, "not_found");
+}
+
+/// Otherwise the stop would wait for the provider.
+#[tokio::test]
+async fn a_detached_backup_is_cancelled_when_the_server_stops() {
+    let home = tempfile::tempdir().unwrap();
+    // A provider that accepts connections and never replies.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let server = with_providers_at(home.path(), &url).await;
+    let client = server.client();
+    let starting = tokio::spawn(async move {
+        client.admin().backups().start("dead", &CreateBackup::default()).await
+    });
+
+    let _held = silent.accept().await.unwrap();
+    server.stop().await;
+    let error = starting.await.unwrap().unwrap_err();
+    // The client tries again what the server has not done, and finds no server.
+    let kinds = [ErrorKind::Busy, ErrorKind::Connect, ErrorKind::Interrupted];
+    assert!(kinds.contains(&error.kind()), "{error}");
 }

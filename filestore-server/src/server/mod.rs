@@ -157,6 +157,7 @@ impl Server {
         // Their clients receive the report before the grace period is over.
         self.store.admin().migrate_stop_all();
         self.store.admin().fsck_stop_here();
+        self.service.cancel_detached();
         self.store.resumable().stop();
 
         for task in self.accepting {
@@ -167,7 +168,8 @@ impl Server {
             }
         }
 
-        self.service.wait_for_detached(end).await;
+        let rest = end.saturating_duration_since(Instant::now());
+        self.service.end_detached_runs(rest).await;
         self.service.end_sharing();
         drop(self.probes);
         self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;

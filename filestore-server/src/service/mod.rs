@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use filestore_core::FileStore;
 use http::{Request, Response};
 use hyper::body::Body;
 use thiserror::Error;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
 
 pub(crate) use self::dispatch::Connection;
@@ -185,15 +185,21 @@ impl FileService {
         self.app.streams.stop();
     }
 
-    /// Waits for the runs that go on without a client, at most until `end`. They must have been told to stop.
-    pub(crate) async fn wait_for_detached(&self, end: Instant) {
-        let mut runs = std::mem::take(&mut *self.app.detached.lock());
-        let ended = async { while runs.join_next().await.is_some() {} };
-        if timeout_at(end, ended).await.is_err() {
-            tracing::warn!(runs = runs.len(), "detached runs were left at the stop");
+    /// Ends the runs that continue without a client (`"detach": true`), and waits for them, at most for `patience`. Call
+    /// it when your server has answered its last request, before you close the store. Backup runs are cancelled, and a
+    /// later run continues their work. To stop migrations and checks of the store, first call
+    /// `Admin::migrate_stop_all` and `Admin::fsck_stop_here`.
+    pub async fn end_detached_runs(&self, patience: Duration) {
+        self.cancel_detached();
+        let left = self.app.detached.wait(patience).await;
+        if left > 0 {
+            tracing::warn!(runs = left, "detached runs were left at the stop");
         }
-        // Each can be run again, and its task ends with the process.
-        runs.detach_all();
+    }
+
+    /// Cancels the detached runs that cannot be told to stop.
+    pub(crate) fn cancel_detached(&self) {
+        self.app.detached.cancel();
     }
 
     /// Stops the exchange of rate limits with other servers, before the store is closed.

@@ -3,11 +3,14 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use filestore_core::config::BackupDestination;
 use filestore_core::keys::{KeyScope, NewKey};
-use filestore_core::{FileStore, Scope};
+use filestore_core::{FileStore, Scope, StoreConfig};
 use futures_util::stream;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
 use http::{HeaderMap, Method, Request, Response};
@@ -16,10 +19,12 @@ use hyper::body::Frame;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::task::yield_now;
+use tokio::time::timeout;
 use tower_service::Service as _;
-use tracing::Subscriber;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -228,6 +233,86 @@ async fn a_trace_goes_on_from_the_caller_to_the_commit() {
     }
     assert!(seen.iter().any(|line| line.starts_with("upload in Some(\"request\")")), "{seen:?}");
     assert!(seen.iter().any(|line| line.starts_with("commit in Some(\"upload\")")), "{seen:?}");
+}
+
+/// Collects the levels and fields of the events.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<String>>>);
+
+impl<S: Subscriber> Layer<S> for Events {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().push(line.0);
+    }
+}
+
+impl Events {
+    /// Waits for an event with this text.
+    async fn find(&self, text: &str) -> String {
+        let found = async {
+            loop {
+                let found = self.0.lock().iter().find(|line| line.contains(text)).cloned();
+                match found {
+                    Some(line) => return line,
+                    None => yield_now().await,
+                }
+            }
+        };
+        timeout(Duration::from_mins(1), found).await.expect(text)
+    }
+}
+
+/// Finds the file with these bytes below `folder`.
+fn file_with(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
+    std::fs::read_dir(folder).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return file_with(&path, bytes);
+        }
+        std::fs::read(&path).is_ok_and(|found| found == bytes).then_some(path)
+    })
+}
+
+/// No reply contains the report.
+#[tokio::test]
+async fn a_detached_verification_logs_its_findings() {
+    let events = Events::default();
+    let subscriber = tracing_subscriber::registry().with(events.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let home = tempfile::tempdir().unwrap();
+    let nightly = home.path().join("nightly");
+    std::fs::create_dir(&nightly).unwrap();
+    let mut config = StoreConfig::default();
+    config.backup_destinations.push(BackupDestination::new("nightly", nightly.as_path()));
+    let store = FileStore::builder(home.path().join("data")).config(config).open().await.unwrap();
+    let options = ServiceOptions { auth: Auth::Auto, ..ServiceOptions::default() };
+    let files = service(store, options).unwrap();
+    assert_eq!(ask(&files, form("/api/v1/files/upload")).await.0, 201);
+
+    let run = async |name: &str, body: &'static str| {
+        let path = format!("/api/v1/admin/backups/nightly/{name}");
+        let mut request = request(Method::POST, &path, body);
+        request.headers_mut().insert(CONTENT_TYPE, "application/json".parse().unwrap());
+        ask(&files, request).await
+    };
+    assert_eq!(run("create", "{}").await.0, 200);
+
+    let (status, _, body) = run("verify", r#"{"detach":true}"#).await;
+    assert_eq!((status, &body[..]), (202, &br#"{"name":"nightly"}"#[..]));
+    let intact = events.find("found the snapshot intact").await;
+    assert!(intact.starts_with("INFO") && intact.contains("checked=1"), "{intact}");
+
+    std::fs::remove_file(file_with(&nightly, b"hello").unwrap()).unwrap();
+    assert_eq!(run("verify", r#"{"detach":true}"#).await.0, 202);
+    let damaged = events.find("found a damaged or incomplete snapshot").await;
+    assert!(damaged.starts_with("ERROR"), "{damaged}");
+    for field in ["destination=\"nightly\"", "missing=1", "wrong=0", "database_ok=true"] {
+        assert!(damaged.contains(field), "{damaged}");
+    }
+    files.end_detached_runs(Duration::from_mins(1)).await;
+    files.store().close().await;
 }
 
 #[tokio::test]

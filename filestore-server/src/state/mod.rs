@@ -1,5 +1,6 @@
 //! The state that all requests share.
 
+pub(crate) mod detached;
 pub(crate) mod shared_check;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use filestore_core::admin::Health;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
+use self::detached::DetachedRuns;
 use self::shared_check::SharedCheck;
 use crate::admission::guard::Guard;
 use crate::admission::limiter::Limits;
@@ -41,8 +43,8 @@ pub(crate) struct App {
     pub(crate) readiness: SharedCheck<Health>,
     /// The task that exchanges rate limits with other servers, if there can be any.
     pub(crate) sharing: Mutex<JoinSet<()>>,
-    /// The runs that go on without a client.
-    pub(crate) detached: Mutex<JoinSet<()>>,
+    /// The runs that continue without a client.
+    pub(crate) detached: DetachedRuns,
 }
 
 impl App {
@@ -65,7 +67,7 @@ impl App {
             streams,
             readiness: SharedCheck::default(),
             sharing: Mutex::default(),
-            detached: Mutex::default(),
+            detached: DetachedRuns::default(),
         }
     }
 }

@@ -15,13 +15,14 @@ use warp::Filter;
 use warp::reply::Response;
 
 use super::long_run::{self, Acceptance, Departure};
-use crate::reply::{self, Failure};
+use crate::reply::{self, Failure, RequestId};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::{Object, required};
 use crate::routes::filters::{RouteFilter, any_of, get, get_at, post_at};
 use crate::routes::path::Segment;
+use crate::state::detached::AtStop;
 
 /// Builds `/backups`, `/backups/{destination}`, and the runs below it.
 pub(super) fn routes() -> RouteFilter {
@@ -105,7 +106,8 @@ async fn create(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Re
     reporting(call, work, |error| BackupReport::failed(error.into())).await
 }
 
-/// Starts work that goes on without the client, and replies with its destination.
+/// Starts work that continues without the client, and replies with its destination. A stop of the server cancels the
+/// work.
 async fn detached<T, F>(
     call: &Arc<Call>,
     destination: String,
@@ -119,7 +121,7 @@ where
         work(acceptance).await.map_err(as_conflict)
     };
     let shown = async { Ok(BackupDestination::new(destination)) };
-    long_run::reply_detached(call, work, shown).await
+    long_run::reply_detached(call, AtStop::Cancel, work, shown).await
 }
 
 async fn verify(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
@@ -131,9 +133,33 @@ async fn verify(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Re
         Ok(BackupVerifyReport::from(report))
     };
     if object.flag("detach")?.unwrap_or(false) {
-        return detached(call, name, work).await;
+        let (id, place) = (call.id, name.clone());
+        let logged = move |progress: Arc<dyn Progress>| async move {
+            let report = work(progress).await?;
+            log_findings(id, &place, &report);
+            Ok(report)
+        };
+        return detached(call, name, logged).await;
     }
     reporting(call, work, |error| BackupVerifyReport::failed(error.into())).await
+}
+
+/// Logs the findings of a verification without a client, because no reply contains them.
+fn log_findings(id: RequestId, destination: &str, report: &BackupVerifyReport) {
+    let BackupVerifyReport { snapshot, checked, missing, wrong, database_ok, .. } = report;
+    let snapshot_id = snapshot.snapshot_id.as_str();
+    if report.ok {
+        tracing::info!(
+            request_id = %id, trace_id = id.trace_id(), destination, snapshot_id, checked,
+            "a detached verification found the snapshot intact"
+        );
+    } else {
+        tracing::error!(
+            request_id = %id, trace_id = id.trace_id(), destination, snapshot_id, checked, missing, wrong,
+            database_ok, damaged = snapshot.damaged, damaged_records = snapshot.damaged_records,
+            "a detached verification found a damaged or incomplete snapshot"
+        );
+    }
 }
 
 async fn restore(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {

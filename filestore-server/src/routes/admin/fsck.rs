@@ -18,6 +18,7 @@ use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::Object;
 use crate::routes::filters::{RouteFilter, any_of, get, post};
+use crate::state::detached::AtStop;
 
 /// Builds `/fsck/run`, `/stop` and `/status`.
 pub(super) fn routes() -> RouteFilter {
@@ -41,7 +42,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     if object.flag("detach")?.unwrap_or(false) {
         let admin = call.store().admin();
         let shown = async { admin.fsck_status().await.map(FsckStatus::from) };
-        return long_run::reply_detached(&call, work, shown).await;
+        return long_run::reply_detached(&call, AtStop::Wait, work, shown).await;
     }
     long_run::reply_with(&call, Departure::Stop, work).await
 }

@@ -7,8 +7,9 @@
 //!
 //! # Without the client
 //!
-//! A run with `detach` replies 202 when it is accepted, and goes on. At a stop, the server tells it to stop and waits for
-//! it, as for the runs with a client.
+//! A run with `detach` replies 202 when it is accepted, and continues. The server keeps the run from its first moment
+//! ([`DetachedRuns`](crate::state::detached::DetachedRuns)), so that its end is on record even if the client disconnects
+//! before the run is accepted. At a stop, the server tells the run to stop or cancels it, and waits for it.
 //!
 //! # Status
 //!
@@ -23,9 +24,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filestore_core::admin::Progress;
-use filestore_core::{Error, Result};
+use filestore_core::{Error, ErrorKind, Result};
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -35,12 +37,16 @@ use crate::audit::Outcome;
 use crate::reply::{self, Failure, RequestId, Unfinished};
 use crate::request::call::Call;
 use crate::routes::audit_line::put_on_record;
+use crate::state::detached::AtStop;
 
 /// The time between two line feeds.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// The status of a reply after its work was accepted.
 const ACCEPTED: u16 = 200;
+
+/// The status of a reply to a detached run.
+const DETACHED: u16 = 202;
 
 /// A flag that is set after the client disconnected.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +90,19 @@ impl Drop for Waiting {
 /// Reports that the work is accepted, and ignores all other progress.
 pub(super) struct Acceptance(Mutex<Option<oneshot::Sender<()>>>);
 
+impl Acceptance {
+    /// Creates an acceptance, and the receiver that learns of it.
+    fn channel() -> (Arc<Self>, oneshot::Receiver<()>) {
+        let (sender, receiver) = oneshot::channel();
+        (Arc::new(Self(Mutex::new(Some(sender)))), receiver)
+    }
+
+    /// Returns true if the work has been accepted.
+    fn is_given(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
 impl Progress for Acceptance {
     fn accepted(&self) {
         let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +143,7 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
 {
     let stop = Stop::default();
-    let (accepted, acceptance) = oneshot::channel();
+    let (accepted, acceptance) = Acceptance::channel();
     let acceptance = async {
         // Work that ends without it is joined first.
         if acceptance.await.is_err() {
@@ -132,7 +151,6 @@ where
         }
     };
 
-    let accepted = Arc::new(Acceptance(Mutex::new(Some(accepted))));
     let begun = Arc::new(AtomicBool::new(false));
     let running = spawn(call, &begun, work(stop.clone(), accepted));
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
@@ -141,9 +159,10 @@ where
 
 /// Starts `work` in its own task, and replies 202 with `shown` when the work is accepted. The work continues without the
 /// client, until its end or until the server stops. A failure before [`Progress::accepted`] has the usual status. The log
-/// has a later failure.
+/// has a later failure. The audit log has the end, even if the client disconnects before the acceptance.
 pub(super) async fn reply_detached<T, F, S>(
     call: &Arc<Call>,
+    at_stop: AtStop,
     work: impl FnOnce(Stop, Arc<Acceptance>) -> F,
     shown: impl Future<Output = Result<S>>,
 ) -> Result<Response, Failure>
@@ -152,28 +171,89 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
     S: Serialize,
 {
-    let (accepted, acceptance) = oneshot::channel();
-    let accepted = Arc::new(Acceptance(Mutex::new(Some(accepted))));
-    let begun = Arc::new(AtomicBool::new(false));
-    let mut running = spawn(call, &begun, work(Stop::default(), accepted));
-    tokio::select! {
+    let (accepted, acceptance) = Acceptance::channel();
+    let (end, ended) = oneshot::channel();
+    let (replying, replied) = oneshot::channel();
+    let running = tokio::spawn(work(Stop::default(), Arc::clone(&accepted)));
+    let task = running.abort_handle();
+    call.app.detached.keep(
+        task,
+        at_stop,
+        watch(Arc::clone(call), running, Watched { accepted, end, replied }),
+    );
+
+    let is_accepted = tokio::select! {
         biased;
-        ended = &mut running => {
-            joined(ended)?;
-            return reply::accepted(&shown.await?);
+        Ok(()) = acceptance => true,
+        ended = ended => {
+            ended.map_err(|e| Error::internal("running background work", e))??;
+            false
         }
-        Ok(()) = acceptance => begun.store(true, Ordering::Release),
+    };
+
+    let mut response = match shown.await {
+        Ok(shown) => reply::accepted(&shown)?,
+        // The run continues, so the reply must not be a failure.
+        Err(error) => {
+            let id = call.id;
+            tracing::warn!(request_id = %id, trace_id = id.trace_id(), error = %error.chain(), "the reply to a detached run has no state");
+            reply::accepted(&json!({}))?
+        }
+    };
+    if is_accepted {
+        response.extensions_mut().insert(Unfinished);
+    }
+    // The receiver is gone if the work ended without acceptance.
+    let _ = replying.send(());
+    Ok(response)
+}
+
+/// The links between a detached run and the handler that started it.
+struct Watched<T> {
+    accepted: Arc<Acceptance>,
+    /// Tells the handler the end of work that was not accepted.
+    end: oneshot::Sender<Result<T>>,
+    /// Receives a message when the handler replies. Closed if the client disconnects before.
+    replied: oneshot::Receiver<()>,
+}
+
+/// Waits for the end of a detached run. If the run was not accepted, the handler replies with the end. Otherwise, or if
+/// the handler is gone, records the end in the log and in the audit log.
+async fn watch<T>(call: Arc<Call>, running: JoinHandle<Result<T>>, watched: Watched<T>) {
+    let Watched { accepted, end, replied } = watched;
+    let ended = running.await;
+    let is_cancelled = ended.as_ref().is_err_and(JoinError::is_cancelled);
+    let mut ended = joined(ended);
+    if is_cancelled {
+        ended = Err(Error::new(ErrorKind::Busy, "the server stops: start the run again later"));
     }
 
+    let is_accepted = accepted.is_given();
+    if !is_accepted {
+        match end.send(ended) {
+            Ok(()) => return,
+            Err(unheard) => ended = unheard,
+        }
+    }
+    // The line of the reply comes first.
+    let status = replied.await.is_ok().then_some(DETACHED);
+
+    let outcome = match &ended {
+        Ok(_) => Outcome::Done,
+        Err(error) if !is_accepted => Outcome::of(error.kind().http_status().as_u16()),
+        Err(_) => Outcome::Failed,
+    };
     let id = call.id;
-    call.app.detached.lock().spawn(async move {
-        if let Err(error) = joined(running.await) {
+    match &ended {
+        Err(_) if is_cancelled => {
+            tracing::warn!(request_id = %id, trace_id = id.trace_id(), "a detached run was cancelled at the stop");
+        }
+        Err(error) if outcome == Outcome::Failed => {
             tracing::error!(request_id = %id, trace_id = id.trace_id(), error = %error.chain(), "a detached run failed");
         }
-    });
-    let mut response = reply::accepted(&shown.await?)?;
-    response.extensions_mut().insert(Unfinished);
-    Ok(response)
+        _ => {}
+    }
+    put_on_record(&call, status, outcome);
 }
 
 /// Runs `work` to its end in its own task, even if the client disconnects, and replies with its report. A
@@ -267,10 +347,25 @@ fn joined<T>(ended: Result<Result<T>, JoinError>) -> Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use filestore_core::ErrorKind;
+    use filestore_core::FileStore;
+    use futures_util::FutureExt as _;
+    use http::{HeaderMap, Method};
     use http_body_util::BodyExt as _;
+    use serde_json::Value;
+    use tempfile::TempDir;
+    use tokio::task::yield_now;
 
     use super::*;
+    use crate::audit::Audit;
+    use crate::config::ServiceOptions;
+    use crate::http::base::Base;
+    use crate::listen::Peer;
+    use crate::request::call::Caller;
+    use crate::request::notes::Notes;
+    use crate::route_table;
+    use crate::state::App;
+
+    const AUDIT: &str = "audit.jsonl";
 
     /// Replies with the outcome of `work`, as a request to a route without acceptance does.
     async fn reply_to(
@@ -301,5 +396,122 @@ mod tests {
 
         let refused = reply_to(async { Err(Error::new(ErrorKind::NoActiveBinding, "none")) });
         assert!(matches!(refused.await, Err(Failure::Core(_))), "a refusal keeps its status");
+    }
+
+    /// Makes a call that writes audit lines to a file, in a store of its own.
+    async fn audited() -> (TempDir, Arc<Call>) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path().join("data")).await.unwrap();
+        let audit = Audit::open(Some(&dir.path().join(AUDIT))).unwrap();
+        let app = App::new(store, ServiceOptions::default(), Base::default(), audit);
+        let path = "/api/v1/admin/fsck/run";
+        let route = route_table::find(&Method::POST, &app.base, path);
+        let call = Call {
+            era: app.store.uploads().era(),
+            app: Arc::new(app),
+            id: RequestId::fresh(),
+            route,
+            caller: Caller::anyone(),
+            signed: None,
+            peer: Some(Peer::Unix),
+            takes_files: false,
+            client: None,
+            method: Method::POST,
+            headers: HeaderMap::new(),
+            query: String::new(),
+            notes: Notes::of(route, path),
+        };
+        (dir, Arc::new(call))
+    }
+
+    /// Waits for the detached runs, and returns the status and the result in the only audit line.
+    async fn only_line(dir: &TempDir, call: &Call) -> (Value, Value) {
+        let left = call.app.detached.wait(Duration::from_mins(1)).await;
+        assert_eq!(left, 0, "a run has not ended");
+        loop {
+            let text = std::fs::read_to_string(dir.path().join(AUDIT)).unwrap();
+            if text.ends_with('\n') {
+                assert_eq!(text.lines().count(), 1, "{text}");
+                let line: Value = serde_json::from_str(&text).unwrap();
+                return (line["status"].clone(), line["result"].clone());
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Makes work that ends when the sender sends.
+    fn work_until(
+        is_accepted: bool,
+    ) -> (oneshot::Sender<u32>, impl FnOnce(Stop, Arc<Acceptance>) -> BoxedWork) {
+        let (finish, finished) = oneshot::channel();
+        let work = move |_: Stop, acceptance: Arc<Acceptance>| -> BoxedWork {
+            Box::pin(async move {
+                if is_accepted {
+                    acceptance.accepted();
+                }
+                finished.await.map_err(|e| Error::internal("a test", e))
+            })
+        };
+        (finish, work)
+    }
+
+    type BoxedWork = std::pin::Pin<Box<dyn Future<Output = Result<u32>> + Send>>;
+
+    #[tokio::test]
+    async fn a_detached_run_whose_caller_goes_before_the_reply_is_kept_and_its_end_on_record() {
+        let (dir, call) = audited().await;
+        let (finish, work) = work_until(false);
+        let reply = reply_detached(&call, AtStop::Wait, work, async { Ok("shown") });
+        assert!(reply.now_or_never().is_none(), "it waits for the acceptance");
+
+        assert_eq!(call.app.detached.count(), 1);
+        finish.send(7).unwrap();
+        assert_eq!(only_line(&dir, &call).await, (Value::Null, json!("done")));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_detached_run_is_on_record_with_the_status_of_its_reply() {
+        let (dir, call) = audited().await;
+        let (finish, work) = work_until(true);
+        let reply = reply_detached(&call, AtStop::Wait, work, async { Ok("shown") }).await.unwrap();
+        assert_eq!(reply.status(), DETACHED);
+        assert!(reply.extensions().get::<Unfinished>().is_some());
+        assert_eq!(reply.into_body().collect().await.unwrap().to_bytes(), "\"shown\"");
+
+        finish.send(7).unwrap();
+        assert_eq!(only_line(&dir, &call).await, (json!(DETACHED), json!("done")));
+    }
+
+    #[tokio::test]
+    async fn a_detached_run_whose_state_cannot_be_shown_is_accepted_all_the_same() {
+        let (dir, call) = audited().await;
+        let (finish, work) = work_until(true);
+        let shown = async { Err::<(), _>(Error::new(ErrorKind::Busy, "the database is away")) };
+        let reply = reply_detached(&call, AtStop::Wait, work, shown).await.unwrap();
+        assert_eq!(reply.status(), DETACHED);
+        assert_eq!(reply.into_body().collect().await.unwrap().to_bytes(), "{}");
+
+        finish.send(7).unwrap();
+        assert_eq!(only_line(&dir, &call).await, (json!(DETACHED), json!("done")));
+    }
+
+    #[tokio::test]
+    async fn a_detached_run_that_a_stop_cancels_is_on_record_as_failed() {
+        let (dir, call) = audited().await;
+        let (_finish, work) = work_until(true);
+        reply_detached(&call, AtStop::Cancel, work, async { Ok("shown") }).await.unwrap();
+
+        call.app.detached.cancel();
+        assert_eq!(only_line(&dir, &call).await, (json!(DETACHED), json!("failed")));
+    }
+
+    #[tokio::test]
+    async fn a_refused_detached_run_has_a_status_of_its_own() {
+        let (_dir, call) = audited().await;
+        let work = |_: Stop, _: Arc<Acceptance>| async {
+            Err::<u32, _>(Error::new(ErrorKind::NoActiveBinding, "none"))
+        };
+        let refused = reply_detached(&call, AtStop::Wait, work, async { Ok("shown") }).await;
+        assert!(matches!(refused, Err(Failure::Core(_))), "a refusal keeps its status");
     }
 }

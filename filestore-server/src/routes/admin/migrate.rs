@@ -17,6 +17,7 @@ use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
 use crate::routes::filters::{RouteFilter, any_of, get, post};
+use crate::state::detached::AtStop;
 
 /// Builds `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
 pub(super) fn routes() -> RouteFilter {
@@ -56,7 +57,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     if object.flag("detach")?.unwrap_or(false) {
         let admin = call.store().admin();
         let shown = async { admin.migrate_status(organization).await.map(MigrateStatus::from) };
-        return long_run::reply_detached(&call, work, shown).await;
+        return long_run::reply_detached(&call, AtStop::Wait, work, shown).await;
     }
     long_run::reply_with(&call, Departure::Stop, work).await
 }
