@@ -96,7 +96,10 @@ async fn an_outage_of_a_day_ends_without_hands_minutes_after_the_provider_is_bac
     let ended = clock.clock().now();
     let all_done = async || {
         let status = store.admin().sync_status().await.unwrap();
-        let gone = store.scoped(&Scope::All).info(deleted[19]).await.is_err();
+        let mut gone = true;
+        for id in &deleted {
+            gone &= store.scoped(&Scope::All).info(*id).await.is_err();
+        }
         gone && status.pending + status.syncing == 0 && status.failed == 0
     };
     // Nothing but the background is at work. A few files wait for pauses alone: the clock is ahead of real

@@ -83,7 +83,7 @@ fn turn(server: &Server, at_once: usize) -> Outcome<(f64, f64)> {
         }
         Ok(())
     })?;
-    let time = server.processor_time()? - time;
+    let time = server.processor_time()?.saturating_sub(time);
     let bytes = server.written_bytes()? - bytes - FILES * SIZE;
     Ok((time.as_secs_f64() * 1000.0 / FILES as f64, bytes as f64 / FILES as f64))
 }

@@ -130,7 +130,7 @@ fn cost(server: &Server, how: How, len: u64, files: u64) -> Outcome<Cost> {
         }
     }
     let clock = began.elapsed().as_secs_f64();
-    let processor = (server.processor_time()? - processor).as_secs_f64();
+    let processor = server.processor_time()?.saturating_sub(processor).as_secs_f64();
     let (_, peak_kib) = server.memory_kib()?;
     Ok(Cost { clock, processor, grown_kib: peak_kib.saturating_sub(before_kib) })
 }

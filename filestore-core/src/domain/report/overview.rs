@@ -516,16 +516,16 @@ mod tests {
         type Change = fn(&mut Overview);
         let cases: [(&str, AdviceCode, &str, Change); 11] = [
             ("database", AdviceCode::DatabaseFault, "restart", |all| {
-                all.database_fault = Some("locked".to_owned())
+                all.database_fault = Some("locked".to_owned());
             }),
             ("storage", AdviceCode::StorageFault, "mounted", |all| {
-                all.storage_fault = Some("no space".to_owned())
+                all.storage_fault = Some("no space".to_owned());
             }),
             ("disk", AdviceCode::DiskFull, "make room", |all| {
-                all.disk.as_mut().unwrap().takes_uploads = false
+                all.disk.as_mut().unwrap().takes_uploads = false;
             }),
             ("disk", AdviceCode::DiskLow, "make room", |all| {
-                all.disk = Some(DiskSpace::new(1 << 20, 100 << 30, 1))
+                all.disk = Some(DiskSpace::new(1 << 20, 100 << 30, 1));
             }),
             ("checks", AdviceCode::OpenFindings, "filestore fsck", |all| {
                 all.checks.scrub = Some(FsckSummary {
@@ -540,13 +540,13 @@ mod tests {
                 });
             }),
             ("uploads", AdviceCode::UnfinishedUploads, "limits.staged", |all| {
-                all.unfinished.files = 95
+                all.unfinished.files = 95;
             }),
             ("eu", AdviceCode::ProviderFailing, "filestore provider check eu", |all| {
                 all.providers[0].health.as_mut().unwrap().writes = breaker(BreakerState::Open);
             }),
             ("eu", AdviceCode::ProviderMissing, "put it back", |all| {
-                all.providers[0].is_configured = false
+                all.providers[0].is_configured = false;
             }),
             ("eu", AdviceCode::WorkWaiting, "look at the log", |all| {
                 all.providers[0].backlog.purge =

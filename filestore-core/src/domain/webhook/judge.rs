@@ -76,10 +76,9 @@ fn host(authority: &str, shown: &str) {
     }
     let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next().unwrap_or_default();
     let digits = last.strip_prefix("0x").unwrap_or(last);
-    let is_digit = |byte: u8| match last.len() == digits.len() {
-        true => byte.is_ascii_digit(),
-        false => byte.is_ascii_hexdigit(),
-    };
+    let is_decimal = last.len() == digits.len();
+    let is_digit =
+        |byte: u8| if is_decimal { byte.is_ascii_digit() } else { byte.is_ascii_hexdigit() };
     assert!(last.is_empty() || !digits.bytes().all(is_digit), "{shown} ends in a number");
 }
 

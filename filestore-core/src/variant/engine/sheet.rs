@@ -109,12 +109,11 @@ impl VariantEngine {
                     continue;
                 }
             };
-            match self.cached(&key) {
-                Some(Variant::WebP(bytes)) => files.push(Ok(bytes)),
-                _ => {
-                    files.push(Err(not_ready()));
-                    missing.push((number, (key, source)));
-                }
+            if let Some(Variant::WebP(bytes)) = self.cached(&key) {
+                files.push(Ok(bytes));
+            } else {
+                files.push(Err(not_ready()));
+                missing.push((number, (key, source)));
             }
         }
 

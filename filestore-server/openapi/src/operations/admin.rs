@@ -5,10 +5,10 @@ use filestore_core::api::{
     BackupRestoreReport, BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest,
     ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport,
     MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
-    MigrateVerifyRequest, NewKeyReply, OrganizationSyncStatus, ProviderCheckReport, PruneBackups, PurgeReport,
-    PurgeRunRequest, ReceiptKeyReply, RestoreBackup, ResumableUpload, ResumableUploadList,
-    RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest,
-    SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
+    MigrateVerifyRequest, NewKeyReply, OrganizationSyncStatus, ProviderCheckReport, PruneBackups,
+    PurgeReport, PurgeRunRequest, ReceiptKeyReply, RestoreBackup, ResumableUpload,
+    ResumableUploadList, RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use serde_json::{Value, json};
 

@@ -2,9 +2,10 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, EditReply, Explanation,
-    FileRecord, ListOrder, ListReply, MAX_LISTED_IDS, MAX_SHEET_FILES, OrganizationsReply, PurgeStatus, RestoreFilesReply,
-    RestoreFilesRequest, RestoreReply, SheetMap, SignRequest, SignUploadRequest, SignedReceipt,
-    SignedUrlReply, Status, SubSystemsReply, SyncStatus, UsageReply, VARIANT_SIZES,
+    FileRecord, ListOrder, ListReply, MAX_LISTED_IDS, MAX_SHEET_FILES, OrganizationsReply,
+    PurgeStatus, RestoreFilesReply, RestoreFilesRequest, RestoreReply, SheetMap, SignRequest,
+    SignUploadRequest, SignedReceipt, SignedUrlReply, Status, SubSystemsReply, SyncStatus,
+    UsageReply, VARIANT_SIZES,
 };
 use serde_json::{Value, json};
 

@@ -56,9 +56,9 @@ mod tests {
         FileId::first_at(Timestamp::from_millis(number))
     }
 
-    fn event(position: u64, kind: EventKind, of: Option<FileId>) -> Option<Event> {
+    fn event(position: u64, kind: EventKind, of: Option<FileId>) -> Event {
         let at = Timestamp::from_millis(i64::try_from(position).unwrap());
-        Some(Event {
+        Event {
             id: EventNaming::new([7; 32]).id(position, at),
             kind,
             at,
@@ -67,7 +67,7 @@ mod tests {
             file_id: of,
             version: None,
             details: EventDetails::default(),
-        })
+        }
     }
 
     fn kinds(history: &History) -> Vec<EventKind> {
@@ -78,12 +78,12 @@ mod tests {
     fn a_history_has_the_events_of_one_file_from_its_upload_on() {
         let (one, other) = (Some(file(1)), Some(file(2)));
         let newest_first = [
-            event(9, EventKind::FileDeleted, one),
-            event(8, EventKind::FileDeleted, other),
+            Some(event(9, EventKind::FileDeleted, one)),
+            Some(event(8, EventKind::FileDeleted, other)),
             None,
-            event(6, EventKind::FileReplaced, one),
-            event(5, EventKind::FileUploaded, one),
-            event(4, EventKind::FileUploaded, other),
+            Some(event(6, EventKind::FileReplaced, one)),
+            Some(event(5, EventKind::FileUploaded, one)),
+            Some(event(4, EventKind::FileUploaded, other)),
         ];
         let history = History::of(file(1), newest_first);
         let expected = [EventKind::FileUploaded, EventKind::FileReplaced, EventKind::FileDeleted];
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_history_without_the_upload_is_not_whole() {
-        let history = History::of(file(1), [event(9, EventKind::FileDeleted, Some(file(1)))]);
+        let history = History::of(file(1), [Some(event(9, EventKind::FileDeleted, Some(file(1))))]);
         assert_eq!((history.is_whole, history.looked_at), (false, 1));
         let history = History::of(file(1), []);
         assert_eq!((history.is_on, history.is_whole, history.looked_at), (true, false, 0));
@@ -103,9 +103,9 @@ mod tests {
     fn a_time_without_events_makes_a_history_incomplete_if_it_came_after_the_upload() {
         let upload = event(5, EventKind::FileUploaded, Some(file(1)));
         let gap = event(7, EventKind::LogGap, None);
-        let history = History::of(file(1), [gap.clone(), upload.clone()]);
+        let history = History::of(file(1), [gap.clone(), upload.clone()].map(Some));
         assert_eq!(kinds(&history), [EventKind::FileUploaded, EventKind::LogGap]);
         assert!(!history.is_whole);
-        assert!(History::of(file(1), [upload, gap]).is_whole);
+        assert!(History::of(file(1), [upload, gap].map(Some)).is_whole);
     }
 }
