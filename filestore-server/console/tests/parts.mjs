@@ -125,14 +125,14 @@ async function files({ browser, gate, key, out, server }) {
   await page.keyboard.press('Escape');
   await page.getByText('3 selected').waitFor({ state: 'detached' });
 
-  // Find by the start of a name, then by id.
+  // Find by a part of a name in any case, then by id.
   const before = await live();
   await page.keyboard.press('/');
-  await page.keyboard.type('proof-1');
+  await page.keyboard.type('ROOF-1');
   await page.getByText('10 files').waitFor();
-  assert.match(page.url(), /name_prefix=proof-1/);
+  assert.match(page.url(), /name_contains=ROOF-1/);
   await page.getByRole('searchbox').fill('');
-  await page.waitForURL((url) => !url.search.includes('name_prefix'));
+  await page.waitForURL((url) => !url.search.includes('name_contains'));
   await cell(page, 'saimaa-dusk').or(cells(page).first()).first().waitFor();
   const [one] = (await api('GET', '/files?organization_id=42&name_prefix=kite')).items;
   await page.getByRole('searchbox').fill(one.file_id.toLowerCase());
@@ -394,7 +394,7 @@ async function accessible({ browser, gate, key, out, server }) {
   const [picture] = (await api('GET', '/files?organization_id=42&name_prefix=saimaa')).items;
   const [text] = (await api('GET', '/files?organization_id=42&name_prefix=numbers')).items;
   const pages = {
-    files: `${organization}/files?view=grid`, 'files-list': `${organization}/files?view=list`, nothing: `${organization}/files?name_prefix=zzz`,
+    files: `${organization}/files?view=grid`, 'files-list': `${organization}/files?view=list`, nothing: `${organization}/files?name_contains=zzz`,
     file: `${organization}/files/${picture.file_id}`, text: `${organization}/files/${text.file_id}`, trash: `${organization}/trash`,
     storage: `${organization}/storage`, activity: `${organization}/activity`, overview: 'store/overview', organizations: 'store/organizations',
     providers: 'store/providers', provider: 'store/providers/LOCAL', work: 'store/work', checks: 'store/checks', backups: 'store/backups',

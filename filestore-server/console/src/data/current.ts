@@ -5,7 +5,7 @@ import { onEnd } from '../session';
 import { isOutdated } from './bulk';
 import { drop } from './selection';
 import { onEvent, onGap } from './events';
-import { filterKey, Listing, type Filter } from './listing';
+import { admits, filterKey, Listing, type Filter } from './listing';
 import { refreshUsage } from './place';
 
 export const current = signal<Listing | null>(null);
@@ -41,19 +41,20 @@ async function readStale(): Promise<void> {
   reading = undefined;
   if (!listing) return;
   if (ids.length > 60) return listing.refresh();
-  await Promise.all(ids.map(async (file_id) => {
-    try {
-      const { data } = await call('GET', '/files/{file_id}/info', { path: { file_id } });
-      if (current.peek() !== listing) return;
-      const belongs = (data.purge_status !== null) === (listing.filter.deleted === true);
-      if (!belongs) listing.remove(new Set([file_id]));
-      else if (listing.indexOf(file_id) >= 0) listing.update(data);
-      else listing.insert([data]);
-    } catch (error) {
-      // A record that is gone has its own event. What could not be read is read later.
-      if (canRetry(error)) reread(file_id);
+  try {
+    // A record that is gone is absent, and has its own event.
+    const { data } = await call('GET', '/files', { query: { ids: ids.join() } });
+    if (current.peek() !== listing) return;
+    const { filter } = listing;
+    for (const record of data.items) {
+      if ((record.purge_status !== null) !== (filter.deleted === true)) listing.remove(new Set([record.file_id]));
+      else if (listing.indexOf(record.file_id) >= 0) listing.update(record);
+      else if (admits(filter, record)) listing.insert([record]);
     }
-  }));
+  } catch (error) {
+    // What could not be read is read later.
+    if (canRetry(error)) for (const id of ids) reread(id);
+  }
 }
 
 function concerns(event: LogEvent, filter: Filter): boolean {
@@ -63,7 +64,7 @@ function concerns(event: LogEvent, filter: Filter): boolean {
 
 /** Whether every file of the sub-system is in the listing, so that an upload is surely new in it. */
 const isPlain = (filter: Filter): boolean =>
-  !filter.mime_type && !filter.name_prefix && !filter.created_after && !filter.created_before && !filter.sync_status && filter.metadata.length === 0;
+  !filter.mime_type && !filter.name_contains && !filter.created_after && !filter.created_before && !filter.sync_status && filter.metadata.length === 0;
 
 onEvent((event) => {
   const listing = current.peek();
@@ -78,8 +79,8 @@ onEvent((event) => {
     drop([id]);
   } else if (arrives.includes(event.type)) {
     if (listing.indexOf(id) >= 0) return;
-    // By name, a deleted file can belong anywhere: it is read, and put in its place.
-    if (filter.deleted && filter.name_prefix !== undefined) reread(id);
+    // Whether a filter fits is known only from the record.
+    if (filter.deleted && !isPlain(filter)) reread(id);
     else if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
   } else if (event.type === 'file.restored') {
     reread(id);
