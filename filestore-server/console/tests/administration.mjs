@@ -153,9 +153,10 @@ export async function bindings({ page, root, api, provider, organization = '42' 
 
   await page.getByRole('button', { name: `Move to ${provider}…` }).click();
   const plan = page.getByRole('dialog', { name: /^Move \d+ files? to/ });
-  await seen(plan.getByText('This page must stay open.'));
+  await seen(plan.getByText('also when this page is closed'));
   await plan.getByRole('button', { name: 'Move', exact: true }).click();
-  await seen(page.getByText(new RegExp(`of .* moved to ${provider}`)).first());
+  await gone(plan);
+  await seen(page.getByText(`The move to ${provider} has ended`));
   const status = await until(async () => {
     const reply = await api('GET', `/admin/migrate/status${query}`);
     return reply.running === null && reply.holdings.every((one) => one.provider_code === provider) ? reply : null;
