@@ -116,13 +116,16 @@ for (const kind of ['pointerdown', 'keydown', 'wheel', 'touchstart'] as const) {
 }
 /** Whether something runs that the lock must not end, for example uploads. */
 export const keepAwake = signal(0);
+/** Set within the last two minutes before the lock. Any use of the page takes it back. */
+export const locksSoon = signal(false);
 setInterval(() => {
-  if (keepAwake.peek() > 0) used = Date.now();
+  const plays = [...document.querySelectorAll<HTMLMediaElement>('video, audio')].some((player) => !player.paused);
+  if (keepAwake.peek() > 0 || plays) used = Date.now();
   const state = session.peek();
-  if (state.kind === 'in' && state.me.key && Date.now() - used > IDLE_MS) {
-    endSession('You were signed out after 30 minutes without use.');
-  }
-}, 15_000);
+  const left = state.kind === 'in' && state.me.key ? used + IDLE_MS - Date.now() : IDLE_MS;
+  locksSoon.value = left < 120_000;
+  if (left < 0) endSession('You were signed out after 30 minutes without use.');
+}, 5_000);
 
 /** Whether the text is a complete key: its last 8 digits are the start of the SHA-256 of the rest. */
 export async function keyIsWhole(text: string): Promise<boolean | null> {

@@ -137,9 +137,31 @@ search.retry();
 await settled(search);
 assert.deepEqual([asked, search.lookedAt.value, search.complete.value, search.count], [46, null, true, 1]);
 
+// It began again while a page was under way: that page is asked for anew.
+const store = new Store();
+for (let at = 0; at < 1000; at += 1) store.upload();
+let hold = Promise.resolve();
+globalThis.answer = async (_method, _path, { query }) => {
+  const data = store.page(query);
+  if (query.cursor) await hold;
+  return { data };
+};
+const again = new Listing({ organization: '42', metadata: [] });
+await again.more();
+let letGo;
+hold = new Promise((go) => (letGo = go));
+again.need(150, 190);
+await again.reload();
+letGo();
+for (let at = 0; at < 1000; at += 40) {
+  again.need(at, at + 40);
+  await settled(again, at);
+}
+assert.deepEqual(Array.from({ length: 1000 }, (_, index) => again.at(index)?.file_id), store.records.map((one) => one.file_id));
+
 // What an event tells comes into a filtered listing only if the filter admits it.
 const record = {
-  original_name: 'Große Übersicht.PDF', sub_system: 'a', mime_type: 'text/plain; charset=utf-8', created_at: '2026-11-27T08:00:00.000Z',
+  organization_id: '42', original_name: 'Große Übersicht.PDF', sub_system: 'a', mime_type: 'text/plain; charset=utf-8', created_at: '2026-11-27T08:00:00.000Z',
   sync_status: 'NONE', purge_status: null, metadata: { year: 2026, paid: true },
 };
 const fits = (part) => admits({ organization: '42', metadata: [], ...part }, record);
@@ -149,6 +171,6 @@ for (const part of [
 ]) assert.ok(fits(part), JSON.stringify(part));
 for (const part of [
   { name_contains: 'invoice' }, { sub_system: 'b' }, { mime_type: 'text/csv' }, { metadata: [['year', '2025']] }, { metadata: [['month', '1']] },
-  { created_before: '2026-11-27T08:00:00Z' }, { created_after: '2026-11-28' }, { sync_status: 'FAILED' }, { deleted: true },
+  { created_before: '2026-11-27T08:00:00Z' }, { created_after: '2026-11-28' }, { sync_status: 'FAILED' }, { deleted: true }, { organization: '7' },
 ]) assert.ok(!fits(part), JSON.stringify(part));
 console.log('the listing is right over many records');

@@ -27,6 +27,8 @@ export function noteRecord(record: FileRecord): void {
 }
 
 const stale = new Set<string>();
+/** Of these, the files that are new: they come in at the top, if the filter admits them. */
+const arrived = new Set<string>();
 let reading: ReturnType<typeof setTimeout> | undefined;
 
 function reread(id: string): void {
@@ -40,21 +42,30 @@ async function readStale(): Promise<void> {
   stale.clear();
   reading = undefined;
   if (!listing) return;
-  if (ids.length > 60) return listing.refresh();
-  try {
-    // A record that is gone is absent, and has its own event.
-    const { data } = await call('GET', '/files', { query: { ids: ids.join() } });
-    if (current.peek() !== listing) return;
-    const { filter } = listing;
-    for (const record of data.items) {
-      if ((record.purge_status !== null) !== (filter.deleted === true)) listing.remove(new Set([record.file_id]));
-      else if (listing.indexOf(record.file_id) >= 0) listing.update(record);
-      else if (admits(filter, record)) listing.insert([record]);
+  if (ids.length > 1000) return listing.refresh();
+  for (let from = 0; from < ids.length; from += 100) {
+    const part = ids.slice(from, from + 100);
+    try {
+      // A record that is gone is absent, and has its own event.
+      const { data } = await call('GET', '/files', { query: { ids: part.join() } });
+      if (current.peek() !== listing) return;
+      for (const record of data.items) take(listing, record);
+    } catch (error) {
+      // What could not be read is read later.
+      if (canRetry(error)) for (const id of part) reread(id);
     }
-  } catch (error) {
-    // What could not be read is read later.
-    if (canRetry(error)) for (const id of ids) reread(id);
+    for (const id of part) arrived.delete(id);
   }
+}
+
+function take(listing: Listing, record: FileRecord): void {
+  const { file_id } = record;
+  const isHere = listing.indexOf(file_id) >= 0;
+  if (!admits(listing.filter, record)) {
+    if (isHere) listing.remove(new Set([file_id]));
+  } else if (isHere) listing.update(record);
+  else if (arrived.has(file_id)) listing.above.value = new Set([...listing.above.peek(), file_id]);
+  else listing.insert([record]);
 }
 
 function concerns(event: LogEvent, filter: Filter): boolean {
@@ -79,16 +90,22 @@ onEvent((event) => {
     drop([id]);
   } else if (arrives.includes(event.type)) {
     if (listing.indexOf(id) >= 0) return;
-    // Whether a filter fits is known only from the record.
-    if (filter.deleted && !isPlain(filter)) reread(id);
-    else if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
+    if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
+    else {
+      // Whether the filter admits it is known only from the record.
+      arrived.add(id);
+      reread(id);
+    }
   } else if (event.type === 'file.restored') {
     reread(id);
   } else if (listing.indexOf(id) >= 0) {
     reread(id);
   }
 });
-onGap(() => void current.peek()?.refresh());
+onGap(() => {
+  const listing = current.peek();
+  void listing?.refresh().then(() => listing.head());
+});
 
 /** Lets new files in by themselves while the view is at its top. */
 export function letIn(atTop: { readonly value: boolean }): () => void {
@@ -111,4 +128,5 @@ onEnd(() => {
   current.peek()?.close();
   current.value = null;
   stale.clear();
+  arrived.clear();
 });

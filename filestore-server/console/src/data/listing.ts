@@ -50,11 +50,11 @@ interface Page {
   loading: boolean;
 }
 
-/** Whether a record of the organization is among what a filter lists, as the server decides it. */
+/** Whether a record is among what a filter lists, as the server decides it. */
 export function admits(filter: Filter, record: FileRecord): boolean {
   const { sub_system, mime_type, name_contains, created_after, created_before, sync_status, metadata } = filter;
   const at = Date.parse(record.created_at);
-  return (record.purge_status !== null) === (filter.deleted === true)
+  return record.organization_id === filter.organization && (record.purge_status !== null) === (filter.deleted === true)
     && (!sub_system || sub_system === record.sub_system)
     && (!mime_type || mime_type.toLowerCase() === record.mime_type.split(';')[0]?.trim().toLowerCase())
     && (!name_contains || record.original_name.toLowerCase().includes(name_contains.toLowerCase()))
@@ -106,6 +106,8 @@ export class Listing {
   readonly above = signal<ReadonlySet<string>>(new Set());
 
   readonly filter: Filter;
+  /** False once records may have gone from pages that are not here: then `count` is not exact. */
+  isExact = true;
   #pages: Page[] = [];
   #starts: number[] = [];
   #next: string | null = null;
@@ -199,7 +201,13 @@ export class Listing {
     this.loading.value = true;
     try {
       for (let empty = 0, told = Date.now(); ; ) {
+        const pages = this.#pages;
         const { items, next_cursor } = await this.#ask(this.#next);
+        // Meanwhile the listing began again.
+        if (pages !== this.#pages) {
+          if (this.complete.peek()) return;
+          continue;
+        }
         if (items.length > 0 || this.#pages.length === 0) {
           this.#pages.push({
             cursor: this.#next, count: items.length, items, runs: runsOf(items), ...boundsOf(items, this.filter),
@@ -248,7 +256,10 @@ export class Listing {
   remove(ids: ReadonlySet<string>): void {
     let changed = false;
     for (const page of this.#pages) {
-      if (!page.items) continue;
+      if (!page.items) {
+        this.isExact = false;
+        continue;
+      }
       const kept = page.items.filter((one) => !ids.has(one.file_id));
       if (kept.length === page.items.length) continue;
       changed = true;
@@ -358,6 +369,7 @@ export class Listing {
         this.error.value = null;
         this.lookedAt.value = null;
         this.#looked = 0;
+        this.isExact = true;
         this.above.value = new Set();
         this.#changed();
       });

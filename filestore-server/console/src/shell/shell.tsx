@@ -5,14 +5,15 @@ import { organization, usage } from '../data/place';
 import { Icon, type IconName } from '../parts/icon';
 import { IconButton } from '../parts/button';
 import { Dock, SideProgress } from '../pages/uploads/dock';
+import { Refused } from '../pages/files/bar';
 import { chooseFiles } from '../pages/uploads/choose';
 import { href, route } from '../router';
-import { administers, isOpen, may, me } from '../session';
+import { administers, isOpen, locksSoon, may, me } from '../session';
 import { clock, tick } from '../text/times';
 import { useEffect } from 'preact/hooks';
 import { listenToKeys } from './keys';
 import { KeysDialog } from './keys-dialog';
-import { LiveRegions } from './live';
+import { alertNow, LiveRegions } from './live';
 import { OpenBar } from './open-bar';
 import { Switcher } from './switcher';
 import { QuestionHost } from '../parts/dialog';
@@ -183,6 +184,20 @@ function OfflineBar() {
   );
 }
 
+/** Warns before the page locks itself. Any key or click keeps the session. */
+function LockBar() {
+  const soon = locksSoon.value;
+  useEffect(() => {
+    if (soon) alertNow('You will be signed out in two minutes. Press any key to stay.');
+  }, [soon]);
+  return soon ? (
+    <div class="top-bar lost">
+      <Icon name="key-round" />
+      <p class="top-bar-text">You will be signed out in two minutes. Press any key or click to stay.</p>
+    </div>
+  ) : null;
+}
+
 export function Shell({ children }: { children: ComponentChildren }) {
   useEffect(() => listenToKeys(), []);
   return (
@@ -197,6 +212,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <Side />
         <main class="stage" id="main" tabIndex={-1}>
           <OfflineBar />
+          <LockBar />
           <OpenBar />
           {children}
           <MenuHost />
@@ -205,6 +221,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </div>
       <Dock />
       <QuestionHost />
+      <Refused />
       <KeysDialog />
       <ToastHost />
       <LiveRegions />

@@ -11,13 +11,19 @@ const LIFETIME_MS = 7 * 86_400_000;
 /** Unfinished uploads at this server whose files are not in the queue. */
 export const unfinished = signal<StoredUpload[]>([]);
 
+/** Whether the key may know of it: somebody else may have used this browser before. */
+function isOurs({ organization_id }: StoredUpload): boolean {
+  const own = me.peek()?.key?.organizations;
+  return !own || own.includes('*') || own.includes(organization_id);
+}
+
 async function look(): Promise<void> {
   const all = await store.list().catch(() => []);
   const mine: StoredUpload[] = [];
   for (const entry of all) {
     if (entry.server !== bytes.url) continue;
     if (entry.startedAt < Date.now() - LIFETIME_MS) await store.delete(entry.fingerprint).catch(() => undefined);
-    else if (!isQueued(entry)) mine.push(entry);
+    else if (!isQueued(entry) && isOurs(entry)) mine.push(entry);
   }
   if (me.peek() !== null) unfinished.value = mine;
 }
@@ -42,6 +48,11 @@ const mark = (...parts: (string | number)[]): string => JSON.stringify(parts);
 export async function giveUp(entry: StoredUpload): Promise<void> {
   await cancelUpload(bytes, entry, store);
   await look();
+}
+
+/** Forgets the unfinished uploads at this server. The server removes their bytes when they end. */
+export async function forgetUnfinished(): Promise<void> {
+  for (const entry of await store.list()) if (entry.server === bytes.url) await store.delete(entry.fingerprint);
 }
 
 let soon: ReturnType<typeof setTimeout> | undefined;

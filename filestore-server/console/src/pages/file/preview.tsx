@@ -1,13 +1,15 @@
 // What can be seen of a file without opening it. Nothing is framed, and nothing runs.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { apiRoot, call, isAbort, Problem, type FileRecord } from '../../api/call';
+import { isAbort, Problem, type FileRecord } from '../../api/call';
 import { hasPicture } from '../../data/sheets';
 import { paint } from '../../data/thumbhash';
 import { Button } from '../../parts/button';
 import { ErrorBox } from '../../parts/error';
+import { spoken } from '../../text/names';
 import { size } from '../../text/sizes';
 import { sayError } from '../../parts/toast';
+import { ownUrl } from '../files/actions';
 import { Glyph } from '../files/thumb';
 import { original, useBytes, variant } from './blob';
 
@@ -17,16 +19,6 @@ const ORIGINAL_LIMIT = 20 * 1024 * 1024;
 function isText(record: FileRecord): boolean {
   const type = record.mime_type.split(';')[0]?.trim() ?? '';
   return type.startsWith('text/') || /[/+](json|xml|yaml|toml|javascript|x-sh|sql)$/.test(type) || ['md', 'txt', 'csv', 'log'].includes(record.ext);
-}
-
-/** A signed address on this page's own origin, for players and new tabs. */
-export async function ownUrl(record: FileRecord, options: { expires_in_s: number; disposition?: 'inline' | 'attachment' }): Promise<string> {
-  const path = { file_id: record.file_id };
-  // Private bytes stay out of shared caches, and bytes at a provider come through the service.
-  const body = { ...options, cache: 'private' as const, redirect: false };
-  const { data } = await call('POST', '/files/{file_id}/sign', { path, body });
-  const rest = data.url.slice(data.url.indexOf('/api/v1/') + '/api/v1/'.length);
-  return new URL(rest, apiRoot).href;
 }
 
 export async function openInTab(record: FileRecord): Promise<void> {
@@ -92,7 +84,7 @@ function PictureView({ record }: { record: FileRecord }) {
   return (
     <div class="preview-place">
       <Frame record={record}>
-        {url && <img src={url} alt={record.original_name} decoding="async" />}
+        {url && <img src={url} alt={spoken(record.original_name)} decoding="async" />}
       </Frame>
       {canBeMore && !full.picture && (
         <div class="preview-more">

@@ -406,7 +406,7 @@ export function Browser(props: BrowserProps) {
         <Button size="small" onClick={() => listing.retry()}>Go on</Button>
       </div>
     )}
-    <div class="unseen" role="status">{complete ? `${count(listing.count)} in all` : ''}</div>
+    <div class="unseen" role="status">{complete && listing.isExact ? `${count(listing.count)} in all` : ''}</div>
     </div>
   );
 }

@@ -46,7 +46,7 @@ export function TrashPage() {
     openListing(filter);
   }, [key]);
   useEffect(() => letIn(atTop), []);
-  useEffect(() => clearSelection, [org]);
+  useEffect(() => clearSelection, [key]);
   const listing = current.value;
   const mine = listing !== null && filterKey(listing.filter) === key ? listing : null;
   if (mine) void mine.version.value;
