@@ -1,7 +1,7 @@
 // The frame around the pages: navigation, who is signed in, bars, and what floats above.
 import type { ComponentChildren } from 'preact';
 import { offlineSince, serverNow } from '../api/call';
-import { organization, usage } from '../data/place';
+import { organization, organizations, organizationsComplete, usage } from '../data/place';
 import { Icon, type IconName } from '../parts/icon';
 import { IconButton } from '../parts/button';
 import { Dock, SideProgress } from '../pages/uploads/dock';
@@ -55,6 +55,9 @@ const STORE: Entry[] = [
   { page: 'webhooks', word: 'Webhooks', icon: 'webhook', to: 'store/webhooks', also: ['webhook'] },
 ];
 
+const storeEntries = (): Entry[] => STORE.map((entry) =>
+  entry.page === 'organizations' && organizationsComplete.value ? { ...entry, count: organizations.value?.length || undefined } : entry);
+
 function Entries({ entries }: { entries: Entry[] }) {
   const now = route.value.name;
   return (
@@ -90,7 +93,7 @@ function Side() {
         {administers.value && (
           <>
             <h2 class="side-group">Store</h2>
-            <Entries entries={STORE} />
+            <Entries entries={storeEntries()} />
           </>
         )}
       </nav>
@@ -161,7 +164,7 @@ export function MorePage() {
       <div class="page-body more-page">
         <Switcher />
         {org !== null && <Entries entries={organizationEntries(org)} />}
-        {administers.value && <Entries entries={STORE} />}
+        {administers.value && <Entries entries={storeEntries()} />}
         <Entries entries={[{ page: 'about', word: 'About this server', icon: 'info', to: 'about' }]} />
       </div>
     </div>

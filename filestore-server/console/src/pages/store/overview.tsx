@@ -151,7 +151,7 @@ function DownCard({ provider, reads, onCheck }: { provider: AdminProvider; reads
     >
       <p>
         {sync > 0
-          ? `${counted(sync, 'file')} ${sync === 1 ? 'waits' : 'wait'} to be copied and ${sync === 1 ? 'is' : 'are'} safe where they are now. `
+          ? `${counted(sync, 'file')} ${sync === 1 ? 'waits' : 'wait'} to be copied and ${sync === 1 ? 'is safe where it is' : 'are safe where they are'} now. `
           : 'No file waits to be copied there. '}
         {purge + dropped > 0 && `${counted(purge + dropped, 'removal')} ${purge + dropped === 1 ? 'waits' : 'wait'}. `}
         Waiting work continues by itself when {code} answers.
@@ -419,10 +419,10 @@ function MigrationRows({ status, reload }: { status: StatusReply; reload: () => 
             <a class="plain-link" href={href(`org/${migration.organization_id}/storage`)}>
               Organization {migration.organization_id}
             </a>{' '}
-            to {migration.to}, {counted(migration.files, 'file')} of {size(migration.bytes)} moved
+            to {migration.to}, {count(migration.files)} of {counted(migration.planned_files ?? migration.files, 'file')} moved
           </p>
           <div class="work-bar thin">
-            <TwoToneBar label="Migration" text={`${counted(migration.files, 'file')} moved`} done={0} total={null} />
+            <TwoToneBar label="Migration" text={`${counted(migration.files, 'file')} moved`} done={migration.bytes} total={migration.planned_bytes} />
           </div>
           <div class="work-act">
             <Button

@@ -204,8 +204,8 @@ function Migrations({ status, reload }: { status: StatusReply; reload: () => Pro
               ),
             },
             { title: 'To', cell: (migration) => migration.to },
-            { title: 'Files moved', align: 'end', cell: (migration) => <Count value={migration.files} /> },
-            { title: 'Bytes moved', align: 'end', cell: (migration) => <Size bytes={migration.bytes} /> },
+            { title: 'Files moved', align: 'end', cell: (migration) => <><Count value={migration.files} />{migration.planned_files !== null && ` of ${count(migration.planned_files)}`}</> },
+            { title: 'Bytes moved', align: 'end', cell: (migration) => <><Size bytes={migration.bytes} />{migration.planned_bytes !== null && ` of ${size(migration.planned_bytes)}`}</> },
           ]}
           buttons={(migration) => (
                 <Button
