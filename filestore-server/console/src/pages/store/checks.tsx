@@ -130,12 +130,12 @@ function Running({ running, isOurs, reload }: { running: FsckRunning; isOurs: bo
         </p>
         <TwoToneBar
           label="Check"
-          text={`part ${part + 1} of ${PARTS.length}: ${running.part}`}
+          text={part < 0 ? 'it begins' : `part ${part + 1} of ${PARTS.length}: ${running.part}`}
           done={Math.max(0, part)}
           total={PARTS.length}
         />
         <p class="quiet-text">
-          Part {part + 1} of {PARTS.length}, {PART_WORDS[running.part] ?? running.part}.
+          {part < 0 ? 'It begins.' : `Part ${part + 1} of ${PARTS.length}, ${PART_WORDS[running.part]}.`}
           {isOurs ? ' Keep this page open to see each finding. The check stops when the tab is closed, and can be resumed.' : ' The check goes on when this page is closed.'}
         </p>
         <State kind={running.found > 0 ? 'bad' : 'ok'}>{running.found > 0 ? `${counted(running.found, 'finding')} so far` : 'Nothing found so far'}</State>
