@@ -168,13 +168,22 @@ async function files({ browser, gate, key, out, server }) {
   await until('the same number of files', async () => (await live()) === before);
   await until('10 rows', async () => (await cells(page).count()) === 10);
 
+  // What others do comes into the found files only if its name fits.
+  const elsewhere = client(server, key);
+  await api('POST', '/files/delete', { ids: [one.file_id] });
+  await api('POST', '/files/restore', { ids: [one.file_id] });
+  await elsewhere.upload('Another PROOF-00.txt', 'hello');
+  await cell(page, 'Another PROOF-00.txt').waitFor();
+  await page.getByText('11 files').waitFor();
+  assert.equal(await cell(page, 'kite').count(), 0);
+
   // A file that another program uploads appears by itself at the top.
   await page.getByRole('searchbox').fill('');
   await page.getByRole('radio', { name: 'Grid' }).check({ force: true });
   await cells(page).first().waitFor();
-  await client(server, key).upload('from-elsewhere.txt', 'hello');
+  await elsewhere.upload('from-elsewhere.txt', 'hello');
   await cell(page, 'from-elsewhere.txt').waitFor();
-  await page.getByText(`${before + 1} files`).first().waitFor();
+  await page.getByText(`${before + 2} files`).first().waitFor();
 }
 
 /** One file: rename and undo, metadata, link, variants, replace, walk, keep, trash. */
