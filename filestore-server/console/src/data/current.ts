@@ -102,9 +102,10 @@ onEvent((event) => {
     reread(id);
   }
 });
-onGap(() => {
+onGap((isStart) => {
   const listing = current.peek();
-  void listing?.refresh().then(() => listing.head());
+  if (!listing || listing.isFresh) return;
+  void (isStart ? listing.head() : listing.refresh().then(() => listing.head()));
 });
 
 /** Lets new files in by themselves while the view is at its top. */
