@@ -3,7 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { cancelUpload, type StoredUpload } from 'filestore-client';
 import { me, onEnd } from '../session';
 import { bytes, store } from './connection';
-import { isQueued, version } from './queue';
+import { fingerprintAt, isQueued, version } from './queue';
 
 /** The server forgets an upload after seven days at the latest. */
 const LIFETIME_MS = 7 * 86_400_000;
@@ -28,21 +28,28 @@ async function look(): Promise<void> {
   if (me.peek() !== null) unfinished.value = mine;
 }
 
-/** Finds the unfinished uploads of files, whatever their sub-systems. */
-export async function begun(organization: string, files: readonly File[]): Promise<Map<File, StoredUpload>> {
+/** Finds the unfinished uploads of files, in any sub-system or in one. Those of the queue go on by themselves. */
+export async function begun(
+  organization: string,
+  subSystem: string | null,
+  files: readonly File[],
+): Promise<Map<File, StoredUpload>> {
   const all = await store.list().catch(() => []);
-  const mine = all.filter((entry) => entry.server === bytes.url && entry.organization_id === organization);
-  const known = new Map(mine.map((entry) => [mark(entry.name, entry.size, entry.lastModified), entry]));
+  const known = new Map<string, StoredUpload>();
+  for (const entry of all) {
+    const isThere = entry.organization_id === organization && (subSystem ?? entry.sub_system) === entry.sub_system;
+    if (entry.server === bytes.url && isThere && !isQueued(entry)) known.set(entry.fingerprint, entry);
+  }
   const found = new Map<File, StoredUpload>();
-  if (known.size === 0) return found;
+  const places = new Set([...known.values()].map((entry) => entry.sub_system));
   for (const file of files) {
-    const entry = known.get(mark(file.name, file.size, file.lastModified));
-    if (entry) found.set(file, entry);
+    for (const place of places) {
+      const entry = known.get(fingerprintAt(file, { organization, subSystem: place }) ?? '');
+      if (entry) found.set(file, entry);
+    }
   }
   return found;
 }
-
-const mark = (...parts: (string | number)[]): string => JSON.stringify(parts);
 
 /** Cancels an upload of an earlier visit: the server removes its bytes. */
 export async function giveUp(entry: StoredUpload): Promise<void> {
