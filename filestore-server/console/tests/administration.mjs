@@ -265,6 +265,34 @@ export async function firstKey({ page, root, ask }) {
   await seen(page.getByRole('row', { name: /admin this session/ }));
 }
 
+/** The key of the session gets a new secret at once, and is shown although the server says nothing more. */
+export async function ownKey({ browser, root, api, ask }) {
+  const made = await api('POST', '/admin/keys', { name: 'rotates itself', organizations: ['*'], scopes: ['admin'] });
+  const context = await browser.newContext();
+  await context.addInitScript((key) => {
+    if (sessionStorage.getItem('filestore-key') === null) sessionStorage.setItem('filestore-key', key);
+  }, made.key);
+  const page = await context.newPage();
+  await open(page, root, 'store/keys', 'Keys');
+  const row = page.getByRole('row', { name: /rotates itself/ });
+  await row.hover();
+  await row.getByRole('button', { name: 'Rotate rotates itself' }).click();
+  const rotate = page.getByRole('dialog', { name: 'Rotate rotates itself' });
+  await rotate.getByRole('radio', { name: 'None' }).check();
+  const asked = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/me'));
+  await page.route('**/api/v1/me', (route) => route.abort());
+  await rotate.getByRole('button', { name: 'Rotate' }).click();
+  await asked;
+  await gone(rotate);
+  const secret = await page.locator('[data-secret]').textContent();
+  assert.equal((await ask(made.key, '/me')).status, 401);
+  assert.equal((await ask(secret, '/me')).status, 200);
+  await page.unroute('**/api/v1/me');
+  await page.reload();
+  await seen(page.getByRole('heading', { level: 1, name: 'Keys' }));
+  await context.close();
+}
+
 /** A key is made and revoked by the keyboard alone. The focus is never lost. */
 export async function keysByKeyboard({ page, root, ask }) {
   const { keyboard } = page;

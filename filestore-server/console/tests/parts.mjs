@@ -7,6 +7,7 @@ import { axe, client, expect, open, shot, until } from './harness.mjs';
 import * as administration from './administration.mjs';
 import { idOf, ROWS } from './gate.mjs';
 import { paint } from './paint.mjs';
+import { player } from './player.mjs';
 import { uploads } from './uploads.mjs';
 
 const NAMES = [
@@ -537,6 +538,7 @@ async function administer({ browser, gate, server, key }) {
   expect(/status of (4|5)\d\d/);
   const page = await open(browser, gate, 'store/keys', { key });
   await administration.keys({ page, root, api, ask });
+  await administration.ownKey({ browser, root, api, ask });
   await administration.keysByKeyboard({ page, root, ask });
   await administration.webhooks({ page, root, api });
   await administration.bindings({ page, root, api, provider: 'archive', organization: '7' });
@@ -546,4 +548,4 @@ async function administer({ browser, gate, server, key }) {
   expect();
 }
 
-export const STORY = { start, fill, signIn, files, uploads, file, trash, bulk, naughty, offline, revoked, administer, accessible, million, picture, budget };
+export const STORY = { start, fill, signIn, files, uploads, file, player, trash, bulk, naughty, offline, revoked, administer, accessible, million, picture, budget };

@@ -126,23 +126,46 @@ function Player({ record, kind }: { record: FileRecord; kind: 'video' | 'audio' 
   const [url, setUrl] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [cannot, setCannot] = useState(false);
+  const [signings, setSignings] = useState(0);
+  /** Where the player was when its address broke. It is signed again once, because it ends after two hours. */
+  const broke = useRef<number | null>(null);
+  const version = `${record.file_id}@${record.version}`;
+  useEffect(() => {
+    broke.current = null;
+    setCannot(false);
+  }, [version]);
   useEffect(() => {
     setUrl(null);
     setError(null);
-    setCannot(false);
     let gone = false;
     ownUrl(record, { expires_in_s: 7200, disposition: 'inline' }).then((signed) => !gone && setUrl(signed), (problem: unknown) => !gone && setError(problem));
     return () => {
       gone = true;
     };
-  }, [record.file_id, record.version]);
+  }, [version, signings]);
+  const events = {
+    onError: ({ currentTarget: media }: { currentTarget: HTMLMediaElement }) => {
+      const code = media.error?.code;
+      // A refusal of the server has the code of an unknown format.
+      const isLoss = code === MediaError.MEDIA_ERR_NETWORK;
+      if (broke.current === null && (isLoss || code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED)) {
+        broke.current = media.currentTime;
+        setSignings(signings + 1);
+      } else if (isLoss) setError(new Problem({ code: 'unreachable' }));
+      else setCannot(true);
+    },
+    onLoadedMetadata: ({ currentTarget: media }: { currentTarget: HTMLMediaElement }) => {
+      if (broke.current) media.currentTime = broke.current;
+    },
+    onPlaying: () => (broke.current = null),
+  };
   if (error !== null) return <NoView record={record}><ErrorBox error={error} what="Preview" /></NoView>;
   if (cannot) return <NoView record={record}>This browser cannot play {record.mime_type}.</NoView>;
   return (
     <div class="preview-place">
       {url !== null && (kind === 'video'
-        ? <video class="preview-video" src={url} controls preload="metadata" onError={() => setCannot(true)} aria-label={record.original_name} />
-        : <audio class="preview-audio" src={url} controls preload="metadata" onError={() => setCannot(true)} aria-label={record.original_name} />)}
+        ? <video class="preview-video" src={url} controls preload="metadata" {...events} aria-label={record.original_name} />
+        : <audio class="preview-audio" src={url} controls preload="metadata" {...events} aria-label={record.original_name} />)}
     </div>
   );
 }
