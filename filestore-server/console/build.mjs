@@ -69,7 +69,8 @@ async function squeeze(dist) {
   const assets = path.join(dist, 'assets');
   for (const name of readdirSync(assets).filter((one) => one.endsWith('.js'))) {
     const file = path.join(assets, name);
-    const compress = { passes: 3, pure_getters: true, unsafe_arrows: true, keep_fargs: false };
+    // Without `pure_getters`: reading a signal subscribes to it, also where its value is not used.
+    const compress = { passes: 3, unsafe_arrows: true, keep_fargs: false };
     const options = { module: true, ecma: 2022, compress };
     const { code } = await minify(readFileSync(file, 'utf8'), options);
     writeFileSync(file, code);

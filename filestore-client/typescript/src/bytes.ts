@@ -17,6 +17,11 @@ export function changedAt(source: Source): number | undefined {
   return 'lastModified' in source && typeof source.lastModified === 'number' ? source.lastModified : undefined;
 }
 
+/** Returns the path of a `File` within the folder that was chosen, or nothing. */
+export function folderPathOf(source: Source): string | undefined {
+  return ('webkitRelativePath' in source && String(source.webkitRelativePath)) || undefined;
+}
+
 /** Returns a random text of 32 hexadecimal digits. Works without HTTPS, too. */
 export function randomName(): string {
   return hex(crypto.getRandomValues(new Uint8Array(16)));

@@ -36,8 +36,16 @@ export async function send(server: Connection, sending: Sending): Promise<Answer
     if (status >= 200 && status < 300) return { headers, text };
     throw problemOf(status, headers, text);
   } catch (error) {
-    throw server.report(failed(error, sending.signal));
+    const problem = failed(error, sending.signal);
+    if (problem instanceof Problem && problem.code === 'unreachable') await assertReadable(sending.body);
+    throw server.report(problem);
   }
+}
+
+/** Fails if a file of a body cannot be read, for example because it was moved. A browser tells it as a broken line. */
+async function assertReadable(body: Sending['body']): Promise<void> {
+  const values = body instanceof FormData ? [...body.values()] : [body];
+  for (const value of values) if (value instanceof Blob) await value.slice(0, 1).arrayBuffer();
 }
 
 function isPage(server: Connection): boolean {

@@ -110,7 +110,7 @@ export class Transfer {
       'Idempotency-Key': this.#plan.idempotencyKey ?? this.#key,
     });
     // Only the last part: the server may name itself by an address that this program cannot reach.
-    const upload = new URL(answer.headers.get('Location') ?? '', this.#server.url).pathname.split('/').at(-1);
+    const upload = answer.headers.get('Location')?.split(/[?#]/)[0]?.split('/').at(-1);
     if (!upload) throw new Problem({ status: 201, detail: 'the server created an upload without a URL' });
     this.#upload = upload;
     return this.#take(answer);
@@ -122,7 +122,17 @@ export class Transfer {
       headers: VERSION,
       signal: this.#plan.signal,
     });
-    this.#advance(data.offset);
+    const { length, offset } = data;
+    if (length !== null && length !== this.#plan.file.size) return this.#beginAgain();
+    this.#advance(offset);
+  }
+
+  /** Forgets the upload: the server has lost it, or it is that of another file. */
+  async #beginAgain(): Promise<undefined> {
+    await this.#forget();
+    this.#upload = undefined;
+    this.#key = randomName();
+    this.#report({ stored: 0, sent: 0, resumedAt: 0 });
   }
 
   async #sendPart(upload: string, offset: number): Promise<FileRecord | undefined> {
@@ -198,12 +208,9 @@ export class Transfer {
       this.#mismatches += 1;
       if (this.#mismatches > MOST_MISMATCHES) throw error;
     } else if (this.#isLost(error)) {
-      await this.#forget();
+      await this.#beginAgain();
       if (this.#isAgain) throw error;
       this.#isAgain = true;
-      this.#upload = undefined;
-      this.#key = randomName();
-      this.#report({ stored: 0, sent: 0, resumedAt: 0 });
     } else if (error.status === 413 && error.code === 'not_filestore') {
       if (this.#upload === undefined || !this.#parts.refused()) throw error;
     } else if (error.isTemporary) {

@@ -1,9 +1,9 @@
 // Uploads of one file: by a form if it is small, and in parts that resume otherwise.
-import { blobOf, changedAt, hex, nameOf, randomName, sha256, type Source } from './bytes.js';
+import { blobOf, changedAt, folderPathOf, hex, nameOf, randomName, sha256, type Source } from './bytes.js';
 import { Connection } from './call.js';
 import { Problem } from './problem.js';
 import { isWorthRetry, pause, pauseMs } from './retry.js';
-import type { FileRecord } from './schema.js';
+import type { ChangeReply, FileRecord } from './schema.js';
 import { send } from './send.js';
 import { memoryStore, type StoredUpload, type UploadStore } from './store.js';
 import { Transfer, VERSION, type Progress } from './transfer.js';
@@ -40,7 +40,7 @@ export interface SendOptions {
   patienceMs?: number | undefined;
   /** Keeps unfinished uploads (default: until the program ends). */
   store?: UploadStore | undefined;
-  /** Identifies the file in the store. Default for a `File`: place, name, size and time of the last change. */
+  /** Identifies the file in the store. Default for a `File`: place, folder, name, size and time of the last change. */
   fingerprint?: string | undefined;
   /** Size in bytes from which a file is sent in parts (default 1 MiB). */
   resumableFrom?: number | undefined;
@@ -100,7 +100,10 @@ export async function uploadTo(
   if (new URL(url, 'http://localhost').pathname.endsWith('/files/upload')) {
     return sendForm(server, url, blobOf(source), fields, options);
   }
-  return sendParts(server, url, source, fields, { ...options, fingerprint: options.fingerprint ?? url });
+  // The signature is a secret. The rest of the URL has a nonce, so it is another one for every upload.
+  const place = url.replace(/([?&])sig=[^&]*/, '$1');
+  const fingerprint = options.fingerprint ?? markOf([place], source, options);
+  return sendParts(server, url, source, fields, { ...options, fingerprint });
 }
 
 /** What replaces the bytes of a file. */
@@ -118,7 +121,7 @@ export async function replace(
   file_id: string,
   source: Source,
   options: ReplaceOptions = {},
-): Promise<FileRecord> {
+): Promise<ChangeReply> {
   const fields = { file_id, ...described(source, options) };
   const ready = options.make_as_ready ? { make_as_ready: 'true' } : {};
   const headers = { 'If-Match': options.ifMatch };
@@ -127,10 +130,15 @@ export async function replace(
 
 /** Returns the default fingerprint of a file, or nothing if the file has no name and time. */
 export function fingerprintOf(server: Connection, source: Source, fields: UploadFields): string | undefined {
+  return markOf([server.url, fields.organization_id, fields.sub_system], source, fields);
+}
+
+function markOf(place: string[], source: Source, { original_name = nameOf(source) }: Described): string | undefined {
   const changed = changedAt(source);
   if (changed === undefined) return undefined;
-  const { organization_id, sub_system, original_name = nameOf(source) } = fields;
-  return JSON.stringify([server.url, organization_id, sub_system, original_name, blobOf(source).size, changed]);
+  // Files of one folder can have the same name, size and time.
+  const folder = folderPathOf(source);
+  return JSON.stringify([...place, original_name, blobOf(source).size, changed, ...(folder ? [folder] : [])]);
 }
 
 /** Cancels an unfinished upload: the server removes its bytes. A file that the upload has made stays. */

@@ -1,5 +1,9 @@
 // Uploads to a real server, over a line that breaks.
 import assert from 'node:assert/strict';
+import { openAsBlob } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import {
   Connection,
@@ -292,6 +296,74 @@ test('signed URLs take one file without a key, as a form and in parts', async ()
     await assert.rejects(uploadTo(url, fileOf(2 * MIB).file), { code: 'signature_used' });
   }
   await assert.rejects(uploadTo('https://elsewhere.example', new Blob()), TypeError);
+});
+
+test('a signed URL without a host takes a file in parts, on a page of the same server', async () => {
+  const { bytes, file } = fileOf(3 * MIB, 'relative.bin');
+  const { url } = await signedUploadUrl(direct, { ...PLACE, resumable: true });
+  const original = globalThis.fetch;
+  // As a page resolves it.
+  globalThis.fetch = (address, init) => original(new URL(address, server.url), init);
+  try {
+    await stored(await uploadTo(url.slice(server.url.length), file), bytes);
+  } finally {
+    globalThis.fetch = original;
+  }
+});
+
+test('another file at the same signed URL is not mixed with the one before', { timeout: 60_000 }, async () => {
+  for (const size of [6 * MIB, 12 * MIB]) {
+    const { url } = await signedUploadUrl(direct, { ...PLACE, resumable: true });
+    const store = memoryStore();
+    const stop = new AbortController();
+    const half = { store, signal: stop.signal, onProgress: ({ stored }) => stored > 0 && stop.abort() };
+    await assert.rejects(uploadTo(url, fileOf(12 * MIB, 'half.bin').file, half), { name: 'AbortError' });
+    const [entry] = await store.list();
+    assert.ok(!JSON.stringify(entry).includes(new URL(url).searchParams.get('sig')), 'no signature is kept');
+    const { bytes, file } = fileOf(size, 'other.bin');
+    await stored(await uploadTo(url, file, { store }), bytes);
+  }
+});
+
+test('an entry of a file with another size is not continued', { timeout: 60_000 }, async () => {
+  const store = memoryStore();
+  const stop = new AbortController();
+  const named = { ...PLACE, store, fingerprint: 'one name for both' };
+  const half = { ...named, signal: stop.signal, onProgress: ({ stored }) => stored > 0 && stop.abort() };
+  await assert.rejects(upload(there, fileOf(12 * MIB).file, half), { name: 'AbortError' });
+  const { bytes, file } = fileOf(5 * MIB);
+  await stored(await upload(there, file, named), bytes);
+  assert.deepEqual(await store.list(), []);
+});
+
+test('files of two folders with one name, size and time are two files', () => {
+  const fingerprints = ['', 'a/x.bin', 'b/x.bin'].map((folder) => {
+    const { file } = fileOf(2, 'x.bin');
+    Object.defineProperty(file, 'webkitRelativePath', { value: folder });
+    return fingerprintOf(there, file, PLACE);
+  });
+  assert.equal(new Set(fingerprints).size, 3);
+  assert.equal(fingerprints[0], fingerprintOf(there, fileOf(2, 'x.bin').file, PLACE));
+});
+
+test('a file that was changed meanwhile fails at once, and the server counts as reachable', { timeout: 60_000 }, async () => {
+  const dir = await mkdtemp(path.join(tmpdir(), 'filestore-changed-'));
+  try {
+    const name = path.join(dir, 'changed.bin');
+    await writeFile(name, fileOf(2 * MIB).bytes);
+    const file = await openAsBlob(name);
+    await writeFile(name, 'shorter');
+    const reached = [];
+    const watched = new Connection({ url: server.url, onReachable: (isReachable) => reached.push(isReachable) });
+    const options = { ...PLACE, patienceMs: Infinity };
+    const unreadable = { name: 'NotReadableError' };
+    await assert.rejects(uploadBatch(watched, [file], options), unreadable);
+    await assert.rejects(upload(watched, file, { ...options, resumableFrom: Infinity }), unreadable);
+    await assert.rejects(upload(watched, file, options), unreadable);
+    assert.ok(!reached.includes(false));
+  } finally {
+    await rm(dir, { recursive: true });
+  }
 });
 
 test('bytes are replaced if the file is still the one that was seen', async () => {

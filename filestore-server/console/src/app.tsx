@@ -26,6 +26,7 @@ const HERE: Record<string, ComponentType> = {
 
 /** Pages of the second script, by the name of their route. */
 const THERE: Record<string, string> = {
+  file: 'FilePage',
   overview: 'Overview',
   organizations: 'Organizations',
   providers: 'Providers',
@@ -43,28 +44,26 @@ const THERE: Record<string, string> = {
 
 type Pages = Record<string, ComponentType>;
 
-/** The further scripts, once they are here. */
-const scripts = signal<{ file?: Pages; administration?: Pages; error?: unknown }>({});
+/** The second script, once it is here. */
+const script = signal<{ pages?: Pages; error?: unknown }>({});
 
-function fetchScript(name: 'file' | 'administration'): void {
-  const kept = scripts.peek();
-  if (kept[name] || kept.error !== undefined) return;
-  const coming: Promise<unknown> = name === 'file' ? import('./pages/file/file') : import('./pages/administration');
-  coming.then(
-    (module) => (scripts.value = { ...scripts.peek(), [name]: module as Pages }),
-    (error: unknown) => (scripts.value = { ...scripts.peek(), error }),
+function fetchScript(): void {
+  const { pages, error } = script.peek();
+  if (pages || error !== undefined) return;
+  import('./pages/administration').then(
+    (module) => (script.value = { pages: module as unknown as Pages }),
+    (error: unknown) => (script.value = { error }),
   );
 }
 
-/** A page that comes with a further script. */
+/** A page that comes with the second script. */
 function Later({ name }: { name: string }) {
-  const script = name === 'file' ? 'file' : 'administration';
-  const { [script]: pages, error } = scripts.value;
-  useEffect(() => fetchScript(script), [script]);
+  const { pages, error } = script.value;
+  useEffect(fetchScript, []);
   if (!pages && error !== undefined) {
     return <Page title="Not loaded"><ErrorBox error={error} onRetry={() => location.reload()} /></Page>;
   }
-  const Shown = pages?.[name === 'file' ? 'FilePage' : (THERE[name] ?? '')];
+  const Shown = pages?.[THERE[name] ?? ''];
   return Shown ? <Shown /> : <Page title={pages ? 'No such page' : 'Loading'} />;
 }
 
@@ -83,8 +82,8 @@ export function App() {
   useEffect(() => {
     if (!signedIn) return;
     void refreshOrganizations();
-    // The page of one file is the likely next step, so its script comes while nothing else does.
-    const timer = setTimeout(() => fetchScript('file'), 1500);
+    // The page of one file is the likely next step, so the script comes while nothing else does.
+    const timer = setTimeout(fetchScript, 1500);
     return () => clearTimeout(timer);
   }, [signedIn]);
   switch (state.kind) {

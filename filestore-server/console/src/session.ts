@@ -1,6 +1,6 @@
 // Who is signed in. The key lives in memory and in this tab's sessionStorage, and nowhere else.
 import { computed, signal } from '@preact/signals';
-import { call, onRefused, Problem, useKey, type MeReply } from './api/call';
+import { call, onRefused, Problem, server, useKey, type MeReply } from './api/call';
 
 export type Me = MeReply;
 export type State =
@@ -40,16 +40,38 @@ function forgetAll(): void {
   for (const forget of forgetters) forget();
 }
 
-/** Signs in with a key, or with none (an open server). Throws what the server says. */
+/** Signs in with a key, or with none (an open server). Throws what the server says: then the key is that of before. */
 export async function signIn(key: string | null): Promise<void> {
+  const before = server.key ?? null;
   useKey(key);
   try {
     const { data } = await call('GET', '/me');
     if (key !== null) sessionStorage.setItem(SLOT, key);
     session.value = { kind: 'in', me: data };
   } catch (error) {
-    useKey(null);
+    useKey(before);
     throw error;
+  }
+}
+
+/** Time within which a call that was sent with the old secret has its reply. The server answers within 60 s. */
+const OLD_CALLS_MS = 60_000;
+/** Until this time, a 401 does not end the session, because it can be the reply to a call with the old secret. */
+let trustedUntil = 0;
+
+/**
+ * Makes a new secret for this session, and continues with it. Calls under way are not aborted, because the server has
+ * accepted them. `make` must show the secret, which exists only here.
+ */
+export async function renewKey<T extends { key: string }>(make: () => Promise<T>): Promise<T> {
+  trustedUntil = Infinity;
+  try {
+    const made = await make();
+    server.key = made.key;
+    sessionStorage.setItem(SLOT, made.key);
+    return made;
+  } finally {
+    trustedUntil = Date.now() + OLD_CALLS_MS;
   }
 }
 
@@ -68,7 +90,7 @@ export async function start(): Promise<void> {
   session.value = { kind: 'starting' };
   const kept = sessionStorage.getItem(SLOT);
   onRefused((problem) => {
-    if (session.value.kind === 'in') endSession(ended(problem));
+    if (session.value.kind === 'in' && Date.now() >= trustedUntil) endSession(ended(problem));
   });
   try {
     await signIn(kept);
@@ -94,13 +116,16 @@ for (const kind of ['pointerdown', 'keydown', 'wheel', 'touchstart'] as const) {
 }
 /** Whether something runs that the lock must not end, for example uploads. */
 export const keepAwake = signal(0);
+/** Set within the last two minutes before the lock. Any use of the page takes it back. */
+export const locksSoon = signal(false);
 setInterval(() => {
-  if (keepAwake.peek() > 0) used = Date.now();
+  const plays = [...document.querySelectorAll<HTMLMediaElement>('video, audio')].some((player) => !player.paused);
+  if (keepAwake.peek() > 0 || plays) used = Date.now();
   const state = session.peek();
-  if (state.kind === 'in' && state.me.key && Date.now() - used > IDLE_MS) {
-    endSession('You were signed out after 30 minutes without use.');
-  }
-}, 15_000);
+  const left = state.kind === 'in' && state.me.key ? used + IDLE_MS - Date.now() : IDLE_MS;
+  locksSoon.value = left < 120_000;
+  if (left < 0) endSession('You were signed out after 30 minutes without use.');
+}, 5_000);
 
 /** Whether the text is a complete key: its last 8 digits are the start of the SHA-256 of the rest. */
 export async function keyIsWhole(text: string): Promise<boolean | null> {

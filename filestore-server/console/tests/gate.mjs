@@ -1,5 +1,5 @@
-// A gate in front of the server: serves console/dist if the server has no console, and answers for an organization
-// `million` whose files exist nowhere.
+// A gate in front of the server: serves console/dist if the server has no console or FILESTORE_CONSOLE_DIST is set, and
+// answers for an organization `million` whose files exist nowhere.
 import { readFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import path from 'node:path';
@@ -60,7 +60,7 @@ function synthetic(url) {
 /** Starts the gate. `asked` hears the path of every request to the API. */
 export async function openGate(server, dist, asked = () => {}) {
   const target = new URL(server);
-  const own = await fetch(new URL('/console/', target)).then((reply) => reply.status === 200, () => false);
+  const own = !process.env.FILESTORE_CONSOLE_DIST && await fetch(new URL('/console/', target)).then((reply) => reply.status === 200, () => false);
 
   async function page(outgoing, below) {
     if (below.startsWith('assets/')) {

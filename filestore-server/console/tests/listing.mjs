@@ -20,7 +20,7 @@ const stub = {
 const { outputFiles } = await build({
   entryPoints: [path.join(console_, 'src/data/listing.ts')], bundle: true, write: false, format: 'esm', plugins: [stub], nodePaths: [path.join(console_, 'node_modules')],
 });
-const { Listing } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
+const { Listing, admits } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
 
 let state = 7;
 const random = () => ((state = (state * 1103515245 + 12345) % 2147483648) / 2147483648);
@@ -119,4 +119,58 @@ listing.remove(new Set([before[3].file_id, before[4].file_id, before[99].file_id
 assert.equal(listing.at(3).file_id, before[5].file_id);
 listing.insert([before[99], before[3], before[4]]);
 assert.deepEqual(Array.from({ length: 100 }, (_, index) => listing.at(index).file_id), before.map((one) => one.file_id));
+
+// A search goes through pages without a hit by itself, 20 of them at a time, and says how far it has looked.
+let asked = 0;
+globalThis.answer = async () => {
+  asked += 1;
+  const items = asked === 45 ? [{ file_id: 'F1', created_at: '2026-11-27T08:00:00Z' }] : [];
+  return { data: { items, next_cursor: asked === 46 ? null : String(asked) } };
+};
+const search = new Listing({ organization: '42', metadata: [], name_contains: 'x' });
+await search.more();
+assert.deepEqual([asked, search.lookedAt.value, search.complete.value], [20, 100_000, false]);
+search.retry();
+await settled(search);
+assert.deepEqual([asked, search.lookedAt.value], [40, 200_000]);
+search.retry();
+await settled(search);
+assert.deepEqual([asked, search.lookedAt.value, search.complete.value, search.count], [46, null, true, 1]);
+
+// It began again while a page was under way: that page is asked for anew.
+const store = new Store();
+for (let at = 0; at < 1000; at += 1) store.upload();
+let hold = Promise.resolve();
+globalThis.answer = async (_method, _path, { query }) => {
+  const data = store.page(query);
+  if (query.cursor) await hold;
+  return { data };
+};
+const again = new Listing({ organization: '42', metadata: [] });
+await again.more();
+let letGo;
+hold = new Promise((go) => (letGo = go));
+again.need(150, 190);
+await again.reload();
+letGo();
+for (let at = 0; at < 1000; at += 40) {
+  again.need(at, at + 40);
+  await settled(again, at);
+}
+assert.deepEqual(Array.from({ length: 1000 }, (_, index) => again.at(index)?.file_id), store.records.map((one) => one.file_id));
+
+// What an event tells comes into a filtered listing only if the filter admits it.
+const record = {
+  organization_id: '42', original_name: 'Große Übersicht.PDF', sub_system: 'a', mime_type: 'text/plain; charset=utf-8', created_at: '2026-11-27T08:00:00.000Z',
+  sync_status: 'NONE', purge_status: null, metadata: { year: 2026, paid: true },
+};
+const fits = (part) => admits({ organization: '42', metadata: [], ...part }, record);
+for (const part of [
+  {}, { name_contains: 'übersicht.p' }, { sub_system: 'a', mime_type: 'text/plain' }, { metadata: [['year', '2026'], ['paid', 'true']] },
+  { created_after: '2026-11-27T08:00:00Z', created_before: '2026-11-28' }, { sync_status: 'NONE' },
+]) assert.ok(fits(part), JSON.stringify(part));
+for (const part of [
+  { name_contains: 'invoice' }, { sub_system: 'b' }, { mime_type: 'text/csv' }, { metadata: [['year', '2025']] }, { metadata: [['month', '1']] },
+  { created_before: '2026-11-27T08:00:00Z' }, { created_after: '2026-11-28' }, { sync_status: 'FAILED' }, { deleted: true }, { organization: '7' },
+]) assert.ok(!fits(part), JSON.stringify(part));
 console.log('the listing is right over many records');

@@ -7,6 +7,7 @@ import { axe, client, expect, open, shot, until } from './harness.mjs';
 import * as administration from './administration.mjs';
 import { idOf, ROWS } from './gate.mjs';
 import { paint } from './paint.mjs';
+import { player } from './player.mjs';
 import { uploads } from './uploads.mjs';
 
 const NAMES = [
@@ -125,14 +126,14 @@ async function files({ browser, gate, key, out, server }) {
   await page.keyboard.press('Escape');
   await page.getByText('3 selected').waitFor({ state: 'detached' });
 
-  // Find by the start of a name, then by id.
+  // Find by a part of a name in any case, then by id.
   const before = await live();
   await page.keyboard.press('/');
-  await page.keyboard.type('proof-1');
+  await page.keyboard.type('ROOF-1');
   await page.getByText('10 files').waitFor();
-  assert.match(page.url(), /name_prefix=proof-1/);
+  assert.match(page.url(), /name_contains=ROOF-1/);
   await page.getByRole('searchbox').fill('');
-  await page.waitForURL((url) => !url.search.includes('name_prefix'));
+  await page.waitForURL((url) => !url.search.includes('name_contains'));
   await cell(page, 'saimaa-dusk').or(cells(page).first()).first().waitFor();
   const [one] = (await api('GET', '/files?organization_id=42&name_prefix=kite')).items;
   await page.getByRole('searchbox').fill(one.file_id.toLowerCase());
@@ -168,13 +169,22 @@ async function files({ browser, gate, key, out, server }) {
   await until('the same number of files', async () => (await live()) === before);
   await until('10 rows', async () => (await cells(page).count()) === 10);
 
+  // What others do comes into the found files only if its name fits.
+  const elsewhere = client(server, key);
+  await api('POST', '/files/delete', { ids: [one.file_id] });
+  await api('POST', '/files/restore', { ids: [one.file_id] });
+  await elsewhere.upload('Another PROOF-00.txt', 'hello');
+  await cell(page, 'Another PROOF-00.txt').waitFor();
+  await page.getByText('11 files').waitFor();
+  assert.equal(await cell(page, 'kite').count(), 0);
+
   // A file that another program uploads appears by itself at the top.
   await page.getByRole('searchbox').fill('');
   await page.getByRole('radio', { name: 'Grid' }).check({ force: true });
   await cells(page).first().waitFor();
-  await client(server, key).upload('from-elsewhere.txt', 'hello');
+  await elsewhere.upload('from-elsewhere.txt', 'hello');
   await cell(page, 'from-elsewhere.txt').waitFor();
-  await page.getByText(`${before + 1} files`).first().waitFor();
+  await page.getByText(`${before + 2} files`).first().waitFor();
 }
 
 /** One file: rename and undo, metadata, link, variants, replace, walk, keep, trash. */
@@ -394,7 +404,7 @@ async function accessible({ browser, gate, key, out, server }) {
   const [picture] = (await api('GET', '/files?organization_id=42&name_prefix=saimaa')).items;
   const [text] = (await api('GET', '/files?organization_id=42&name_prefix=numbers')).items;
   const pages = {
-    files: `${organization}/files?view=grid`, 'files-list': `${organization}/files?view=list`, nothing: `${organization}/files?name_prefix=zzz`,
+    files: `${organization}/files?view=grid`, 'files-list': `${organization}/files?view=list`, nothing: `${organization}/files?name_contains=zzz`,
     file: `${organization}/files/${picture.file_id}`, text: `${organization}/files/${text.file_id}`, trash: `${organization}/trash`,
     storage: `${organization}/storage`, activity: `${organization}/activity`, overview: 'store/overview', organizations: 'store/organizations',
     providers: 'store/providers', provider: 'store/providers/LOCAL', work: 'store/work', checks: 'store/checks', backups: 'store/backups',
@@ -528,6 +538,7 @@ async function administer({ browser, gate, server, key }) {
   expect(/status of (4|5)\d\d/);
   const page = await open(browser, gate, 'store/keys', { key });
   await administration.keys({ page, root, api, ask });
+  await administration.ownKey({ browser, root, api, ask });
   await administration.keysByKeyboard({ page, root, ask });
   await administration.webhooks({ page, root, api });
   await administration.bindings({ page, root, api, provider: 'archive', organization: '7' });
@@ -537,4 +548,4 @@ async function administer({ browser, gate, server, key }) {
   expect();
 }
 
-export const STORY = { start, fill, signIn, files, uploads, file, trash, bulk, naughty, offline, revoked, administer, accessible, million, picture, budget };
+export const STORY = { start, fill, signIn, files, uploads, file, player, trash, bulk, naughty, offline, revoked, administer, accessible, million, picture, budget };

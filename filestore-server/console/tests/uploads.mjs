@@ -1,7 +1,7 @@
 // Uploads as people do them: chosen, dropped, over a line that breaks, after a reload, and after the key was revoked.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { axe, client, expect, open, shot, until } from './harness.mjs';
@@ -206,6 +206,95 @@ async function afterAReload(story) {
   await leave(page, line, files);
 }
 
+/** After a reload, an upload can be given up, and its file can go to another sub-system than before. */
+async function givenUpAfterAReload(story) {
+  const files = await disk();
+  const { line, page } = await behind(story, gallery);
+  const file = await files.put('given-up.bin', 20 * MIB);
+  line.holdAt = PART;
+  await choose(page, [file]);
+  await row(page, 'given-up.bin').getByText('8.0 MiB of 20.0 MiB').waitFor();
+  expect(/net::ERR/);
+  line.most = Infinity;
+  page.removeAllListeners('dialog');
+  page.once('dialog', (dialog) => void dialog.accept());
+  await page.goto(`${line.url}/console/${organization}/files?sub_system=elsewhere`);
+  await page.getByRole('heading', { name: '1 upload not finished' }).waitFor();
+  await drop(page, [file]);
+  await headed(page, '1 file stored');
+  assert.equal((await records(story)).get('given-up.bin').sub_system, 'elsewhere', 'the sub-system of the page');
+
+  await dock(page).getByRole('button', { name: 'Close the uploads' }).click();
+  await page.getByRole('heading', { name: '1 upload not finished' }).waitFor();
+  await page.getByRole('button', { name: 'Give up given-up.bin' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Give up' }).click();
+  await page.getByRole('heading', { name: '1 upload not finished' }).waitFor({ state: 'detached' });
+  assert.equal(await page.getByLabel('API key').count(), 0, 'still signed in');
+  const { items } = await client(story.server, story.key).api('GET', '/uploads?organization_id=uploads');
+  assert.ok(!items.some((item) => item.original_name === 'given-up.bin' && item.state === 'open'));
+  await leave(page, line, files);
+}
+
+/** Files of two folders with one name, size and time are two files. What cannot be read is shown as failed. */
+async function namesakesAndUnread(story) {
+  const files = await disk();
+  for (const folder of ['one', 'two']) {
+    const name = await files.put(`twins/${folder}/twin.bin`, 2 * MIB);
+    await utimes(name, 1_700_000_000, 1_700_000_000);
+  }
+  await files.put('twins/locked.txt', 10);
+  const { line, page } = await behind(story, `${organization}/files?sub_system=twins`);
+  await page.evaluate(() => {
+    const spoil = (event) => {
+      const reader = Object.getPrototypeOf(event.dataTransfer.items[0].webkitGetAsEntry().createReader());
+      const { readEntries } = reader;
+      reader.readEntries = function (good, bad) {
+        const give = (entries) => {
+          const locked = entries.find((entry) => entry.name === 'locked.txt');
+          if (locked) locked.file = (_, refuse) => refuse(new DOMException('no permission', 'NotReadableError'));
+          good(entries);
+        };
+        readEntries.call(this, give, bad);
+      };
+    };
+    addEventListener('drop', spoil, { capture: true, once: true });
+  });
+  await drop(page, [path.join(files.dir, 'twins')]);
+  await headed(page, '2 files stored');
+  await row(page, 'twins/locked.txt').getByText('It cannot be read').waitFor();
+  await page.getByText('1 could not be read.').first().waitFor();
+  const { items } = await client(story.server, story.key).api('GET', '/files?organization_id=uploads&sub_system=twins');
+  assert.equal(new Set(items.map((item) => item.sha256)).size, 2);
+  await leave(page, line, files);
+}
+
+/** A file that was moved after it was chosen fails, and does not wait for a connection. It is shown after signing in again. */
+async function movedFiles(story) {
+  const files = await disk();
+  const { api } = client(story.server, story.key);
+  const make = (name) => api('POST', '/admin/keys', { name, organizations: ['uploads'], scopes: ['read', 'write'] });
+  const [first, second] = [await make('before'), await make('after')];
+  const { line, page } = await behind(story, gallery, { key: first.key });
+  const file = await files.put('moved.bin', 3000);
+  expect(/net::ERR/, /status of 401/);
+  await page.getByRole('main').getByRole('button', { name: 'Upload', exact: true }).waitFor();
+  const sent = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/files/upload'));
+  await page.route('**/files/upload', (route) => route.abort('connectionfailed'));
+  await choose(page, [file]);
+  await sent;
+  await rename(file, `${file}.moved`);
+  await page.unroute('**/files/upload');
+  await row(page, 'moved.bin').getByText('It cannot be read').waitFor();
+
+  await api('POST', `/admin/keys/${first.id}/revoke`, {});
+  await page.getByLabel('API key').waitFor();
+  assert.ok(!(await page.locator('body').textContent()).includes('moved.bin'));
+  await page.getByLabel('API key').fill(second.key);
+  await page.keyboard.press('Enter');
+  await row(page, 'moved.bin').getByText('It cannot be read').waitFor();
+  await leave(page, line, files);
+}
+
 /** A dropped folder asks for the sub-system once. A batch is stored as a whole or not at all. */
 async function foldersAndBatches(story) {
   const files = await disk();
@@ -311,7 +400,8 @@ async function onAPhone(story) {
 }
 
 const PARTS = {
-  overABrokenLine, cancelled, afterAReload, foldersAndBatches, afterSigningInAgain, tenThousand, onAPhone,
+  overABrokenLine, cancelled, afterAReload, givenUpAfterAReload, namesakesAndUnread, movedFiles, foldersAndBatches,
+  afterSigningInAgain, tenThousand, onAPhone,
 };
 
 /** All of them, or those that FILESTORE_CONSOLE_UPLOADS names. Needs the key of the story. */

@@ -58,7 +58,7 @@ export function useActivity(organization: string | null, limit: number, types?: 
       early.push(event);
       setState((now) => (now.of === of && now.events ? { ...now, events: merge([event], now.events) } : now));
     });
-    const stopGap = onGap(() => setAttempt((n) => n + 1));
+    const stopGap = onGap((isStart) => !isStart && setAttempt((n) => n + 1));
     setLoading(true);
     read('end', controller.signal)
       .then((page) => setState({ of, events: merge(early, page.events), next: page.next, more: page.more, error: null }))

@@ -5,7 +5,7 @@ import { onEnd } from '../session';
 import { isOutdated } from './bulk';
 import { drop } from './selection';
 import { onEvent, onGap } from './events';
-import { filterKey, Listing, type Filter } from './listing';
+import { admits, filterKey, Listing, type Filter } from './listing';
 import { refreshUsage } from './place';
 
 export const current = signal<Listing | null>(null);
@@ -27,6 +27,8 @@ export function noteRecord(record: FileRecord): void {
 }
 
 const stale = new Set<string>();
+/** Of these, the files that are new: they come in at the top, if the filter admits them. */
+const arrived = new Set<string>();
 let reading: ReturnType<typeof setTimeout> | undefined;
 
 function reread(id: string): void {
@@ -40,20 +42,30 @@ async function readStale(): Promise<void> {
   stale.clear();
   reading = undefined;
   if (!listing) return;
-  if (ids.length > 60) return listing.refresh();
-  await Promise.all(ids.map(async (file_id) => {
+  if (ids.length > 1000) return listing.refresh();
+  for (let from = 0; from < ids.length; from += 100) {
+    const part = ids.slice(from, from + 100);
     try {
-      const { data } = await call('GET', '/files/{file_id}/info', { path: { file_id } });
+      // A record that is gone is absent, and has its own event.
+      const { data } = await call('GET', '/files', { query: { ids: part.join() } });
       if (current.peek() !== listing) return;
-      const belongs = (data.purge_status !== null) === (listing.filter.deleted === true);
-      if (!belongs) listing.remove(new Set([file_id]));
-      else if (listing.indexOf(file_id) >= 0) listing.update(data);
-      else listing.insert([data]);
+      for (const record of data.items) take(listing, record);
     } catch (error) {
-      // A record that is gone has its own event. What could not be read is read later.
-      if (canRetry(error)) reread(file_id);
+      // What could not be read is read later.
+      if (canRetry(error)) for (const id of part) reread(id);
     }
-  }));
+    for (const id of part) arrived.delete(id);
+  }
+}
+
+function take(listing: Listing, record: FileRecord): void {
+  const { file_id } = record;
+  const isHere = listing.indexOf(file_id) >= 0;
+  if (!admits(listing.filter, record)) {
+    if (isHere) listing.remove(new Set([file_id]));
+  } else if (isHere) listing.update(record);
+  else if (arrived.has(file_id)) listing.above.value = new Set([...listing.above.peek(), file_id]);
+  else listing.insert([record]);
 }
 
 function concerns(event: LogEvent, filter: Filter): boolean {
@@ -63,7 +75,7 @@ function concerns(event: LogEvent, filter: Filter): boolean {
 
 /** Whether every file of the sub-system is in the listing, so that an upload is surely new in it. */
 const isPlain = (filter: Filter): boolean =>
-  !filter.mime_type && !filter.name_prefix && !filter.created_after && !filter.created_before && !filter.sync_status && filter.metadata.length === 0;
+  !filter.mime_type && !filter.name_contains && !filter.created_after && !filter.created_before && !filter.sync_status && filter.metadata.length === 0;
 
 onEvent((event) => {
   const listing = current.peek();
@@ -78,16 +90,23 @@ onEvent((event) => {
     drop([id]);
   } else if (arrives.includes(event.type)) {
     if (listing.indexOf(id) >= 0) return;
-    // By name, a deleted file can belong anywhere: it is read, and put in its place.
-    if (filter.deleted && filter.name_prefix !== undefined) reread(id);
-    else if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
+    if (isPlain(filter)) listing.above.value = new Set([...listing.above.peek(), id]);
+    else {
+      // Whether the filter admits it is known only from the record.
+      arrived.add(id);
+      reread(id);
+    }
   } else if (event.type === 'file.restored') {
     reread(id);
   } else if (listing.indexOf(id) >= 0) {
     reread(id);
   }
 });
-onGap(() => void current.peek()?.refresh());
+onGap((isStart) => {
+  const listing = current.peek();
+  if (!listing || listing.isFresh) return;
+  void (isStart ? listing.head() : listing.refresh().then(() => listing.head()));
+});
 
 /** Lets new files in by themselves while the view is at its top. */
 export function letIn(atTop: { readonly value: boolean }): () => void {
@@ -110,4 +129,5 @@ onEnd(() => {
   current.peek()?.close();
   current.value = null;
   stale.clear();
+  arrived.clear();
 });

@@ -8,7 +8,7 @@ import { administers, may, me } from '../session';
 
 type Listener = (event: LogEvent) => void;
 const listeners = new Set<Listener>();
-const gaps = new Set<() => void>();
+const gaps = new Set<(isStart: boolean) => void>();
 
 /** Whether events arrive at the moment. */
 export const live = signal(false);
@@ -21,8 +21,8 @@ export function onEvent(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Hears that events may have been missed, so that records must be read again. */
-export function onGap(listener: () => void): () => void {
+/** Hears that events may have been missed, so that records must be read again: at the start, only the newest. */
+export function onGap(listener: (isStart: boolean) => void): () => void {
   gaps.add(listener);
   return () => gaps.delete(listener);
 }
@@ -45,7 +45,11 @@ async function run(of: string, signal: AbortSignal): Promise<void> {
         after,
         ...(of === '*' ? {} : { organization_id: of }),
         signal,
-        onPlace: (id) => places.set(of, id),
+        onPlace: (id) => {
+          // What happened between the first listing and now was in neither.
+          if (after === 'end' && !places.has(of)) for (const gap of gaps) gap(true);
+          places.set(of, id);
+        },
         onConnected: (isConnected) => (live.value = isConnected && !signal.aborted),
       });
       for await (const event of events) {
@@ -59,7 +63,7 @@ async function run(of: string, signal: AbortSignal): Promise<void> {
         return;
       }
       places.delete(of);
-      for (const gap of gaps) gap();
+      for (const gap of gaps) gap(false);
     }
   }
 }

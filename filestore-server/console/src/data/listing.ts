@@ -19,7 +19,7 @@ export interface Filter {
   organization: string;
   sub_system?: string;
   mime_type?: string;
-  name_prefix?: string;
+  name_contains?: string;
   created_after?: string;
   created_before?: string;
   sync_status?: string;
@@ -48,6 +48,19 @@ interface Page {
   /** When the view needed it last, to know which page goes first. */
   used: number;
   loading: boolean;
+}
+
+/** Whether a record is among what a filter lists, as the server decides it. */
+export function admits(filter: Filter, record: FileRecord): boolean {
+  const { sub_system, mime_type, name_contains, created_after, created_before, sync_status, metadata } = filter;
+  const at = Date.parse(record.created_at);
+  return record.organization_id === filter.organization && (record.purge_status !== null) === (filter.deleted === true)
+    && (!sub_system || sub_system === record.sub_system)
+    && (!mime_type || mime_type.toLowerCase() === record.mime_type.split(';')[0]?.trim().toLowerCase())
+    && (!name_contains || record.original_name.toLowerCase().includes(name_contains.toLowerCase()))
+    && (!created_after || at >= Date.parse(created_after)) && (!created_before || at < Date.parse(created_before))
+    && (!sync_status || sync_status === record.sync_status)
+    && metadata.every(([key, value]) => String((record.metadata as Record<string, unknown> | null)?.[key]) === value);
 }
 
 /** The calendar day of a time, in the zone that the reader chose: `2026-11-27`. */
@@ -93,6 +106,8 @@ export class Listing {
   readonly above = signal<ReadonlySet<string>>(new Set());
 
   readonly filter: Filter;
+  /** False once records may have gone from pages that are not here: then `count` is not exact. */
+  isExact = true;
   #pages: Page[] = [];
   #starts: number[] = [];
   #next: string | null = null;
@@ -100,6 +115,7 @@ export class Listing {
   #clock = 0;
   #wanted = 0;
   #ahead = AHEAD;
+  #looked = 0;
   #end = new AbortController();
   #top: Promise<number> | null = null;
   #merged: Run[] | null = null;
@@ -185,7 +201,13 @@ export class Listing {
     this.loading.value = true;
     try {
       for (let empty = 0, told = Date.now(); ; ) {
+        const pages = this.#pages;
         const { items, next_cursor } = await this.#ask(this.#next);
+        // Meanwhile the listing began again.
+        if (pages !== this.#pages) {
+          if (this.complete.peek()) return;
+          continue;
+        }
         if (items.length > 0 || this.#pages.length === 0) {
           this.#pages.push({
             cursor: this.#next, count: items.length, items, runs: runsOf(items), ...boundsOf(items, this.filter),
@@ -204,9 +226,9 @@ export class Listing {
           return;
         }
         if (items.length >= PAGE / 10 && this.#wanted < this.#total - this.#ahead) return;
-        if (items.length >= PAGE / 10) empty = 0;
+        if (items.length >= PAGE / 10) empty = this.#looked = 0;
         if (empty >= PATIENCE) {
-          this.lookedAt.value = empty * 5000;
+          this.lookedAt.value = this.#looked += empty * 5000;
           return;
         }
       }
@@ -234,7 +256,10 @@ export class Listing {
   remove(ids: ReadonlySet<string>): void {
     let changed = false;
     for (const page of this.#pages) {
-      if (!page.items) continue;
+      if (!page.items) {
+        this.isExact = false;
+        continue;
+      }
       const kept = page.items.filter((one) => !ids.has(one.file_id));
       if (kept.length === page.items.length) continue;
       changed = true;
@@ -292,7 +317,7 @@ export class Listing {
   async #head(): Promise<number> {
     const known = new Set(this.#pages[0]?.items?.map((one) => one.file_id));
     const first = this.#pages[0];
-    if (!first || first.count === 0 || !first.items || this.filter.name_prefix !== undefined) {
+    if (!first || first.count === 0 || !first.items) {
       await this.reload();
       return 0;
     }
@@ -343,6 +368,8 @@ export class Listing {
         this.complete.value = next_cursor === null;
         this.error.value = null;
         this.lookedAt.value = null;
+        this.#looked = 0;
+        this.isExact = true;
         this.above.value = new Set();
         this.#changed();
       });
@@ -378,7 +405,7 @@ export class Listing {
     const query: Record<string, string | number | undefined> = {
       organization_id: organization,
       ...rest,
-      ...(deleted ? { purge_status: 'SYSTEM_PURGE', order: rest.name_prefix === undefined ? 'deleted' : undefined } : {}),
+      ...(deleted ? { purge_status: 'SYSTEM_PURGE', order: 'deleted' } : {}),
       ...Object.fromEntries(metadata.map(([key, value]) => [`metadata.${key}`, value])),
       limit,
       cursor: cursor ?? undefined,
@@ -391,8 +418,7 @@ export class Listing {
   /** Asks for a page again: from where it began to where it ended, whatever came above it meanwhile. */
   async #fetch(page: Page): Promise<FileRecord[]> {
     const { since, until } = page;
-    const byName = this.filter.name_prefix !== undefined;
-    const isTop = page.cursor === null && since !== null && !byName;
+    const isTop = page.cursor === null && since !== null;
     // The first page has no cursor, so newer files would come with it. By creation, the server leaves them out.
     const before = isTop && !this.filter.deleted ? new Date(Date.parse(since) + 1).toISOString() : undefined;
     const time = (one: FileRecord) => timeOf(one, this.filter);
@@ -404,7 +430,6 @@ export class Listing {
       if (!until) return items;
       const border = items.findLastIndex((one) => until.ids.includes(one.file_id));
       if (border >= 0) return items.slice(0, border + 1);
-      if (byName) return items.slice(0, page.count);
       const last = items[items.length - 1];
       cursor = reply.next_cursor;
       if (cursor === null || (last !== undefined && time(last) < until.at)) break;

@@ -1,6 +1,6 @@
 // Where the visitor is: the organization of the address, its name, its usage and its sub-systems.
 import { batch, computed, effect, signal } from '@preact/signals';
-import { call, isAbort, type OrganizationReply, type SubSystemReply, type UsageReply } from '../api/call';
+import { call, isAbort, Problem, type OrganizationReply, type SubSystemReply, type UsageReply } from '../api/call';
 import { route } from '../router';
 import { me, may, onEnd } from '../session';
 
@@ -14,6 +14,8 @@ export const subSystem = computed<string | null>(() => route.value.query.get('su
 export const organizations = signal<OrganizationReply[] | null>(null);
 /** Whether `organizations` has all of them. */
 export const organizationsComplete = signal(false);
+/** Why they could not be read. */
+export const organizationsError = signal<unknown>(null);
 
 /** The organization of the address, of the last address that had one, or the only one. */
 export const organization = computed<string | null>(() => {
@@ -72,10 +74,15 @@ export async function refreshOrganizations(): Promise<void> {
     const { data } = await call('GET', '/organizations', { query: { limit: 200 } });
     batch(() => {
       organizations.value = data.items;
+      organizationsError.value = null;
       organizationsComplete.value = data.next_cursor === null;
     });
   } catch (error) {
     if (isAbort(error)) return;
+    if (!(error instanceof Problem) || error.status !== 403) {
+      organizationsError.value = error;
+      return;
+    }
     // A key without the right to list them still names its own.
     const own = me.peek()?.key?.organizations.filter((id) => id !== '*') ?? [];
     batch(() => {
@@ -114,6 +121,7 @@ onEnd(() => {
     subSystems.value = null;
     organizations.value = null;
     organizationsComplete.value = false;
+    organizationsError.value = null;
     last.value = null;
   });
 });

@@ -1,6 +1,7 @@
 /**
- * Work that ends when the page ends: migrations, checks and backups run as long as their request. They live here and not
- * in a page, so that the reader can visit other pages. Leaving the console warns.
+ * Work that ends when the page ends, because only its reply has the result: a check that lists its findings, the
+ * verification of a snapshot, a sync. It lives here and not in a page, so that the reader can visit other pages. Leaving
+ * the console warns.
  */
 
 import { signal } from '@preact/signals';
@@ -10,7 +11,7 @@ import { keepAwake, onEnd } from '../session';
 export interface Run<T = unknown> {
   state: 'running' | 'done' | 'failed';
   startedAt: number;
-  /** Anything that the page needs to draw the progress, for example the planned bytes. */
+  /** Anything that the page needs to draw the progress, for example which snapshot it is. */
   plan?: unknown;
   result?: T;
   error?: unknown;

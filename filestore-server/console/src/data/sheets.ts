@@ -27,7 +27,8 @@ export function hasPicture(record: FileRecord): boolean {
 
 const sheets = new Set<Sheet>();
 const failed = new Map<string, number>();
-const wanted = new Map<string, { record: FileRecord; canvas: HTMLCanvasElement; done: () => void }>();
+/** By canvas: a file can be shown at two places at once. */
+const wanted = new Map<HTMLCanvasElement, { record: FileRecord; done: () => void }>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let clock = 0;
 let running = 0;
@@ -40,11 +41,11 @@ function sheetOf(key: string): Sheet | null {
 
 /** Draws the picture of a record into a canvas as soon as it is here. Returns how to give up. */
 export function want(record: FileRecord, canvas: HTMLCanvasElement, done: () => void): () => void {
-  const key = keyOf(record);
-  wanted.set(key, { record, canvas, done });
-  plan(sheetOf(key) ? 0 : REST_MS);
+  const place = { record, done };
+  wanted.set(canvas, place);
+  plan(sheetOf(keyOf(record)) ? 0 : REST_MS);
   return () => {
-    if (wanted.get(key)?.canvas === canvas) wanted.delete(key);
+    if (wanted.get(canvas) === place) wanted.delete(canvas);
   };
 }
 
@@ -56,12 +57,13 @@ function plan(delay: number): void {
 async function work(): Promise<void> {
   await drawKnown();
   if (running >= 2) return;
-  const missing = [...wanted.values()].filter(({ record }) => {
+  const missing = new Map<string, FileRecord>();
+  for (const { record } of wanted.values()) {
     const key = keyOf(record);
-    return !sheetOf(key) && (failed.get(key) ?? 0) < Date.now();
-  });
-  if (missing.length === 0) return;
-  const now = missing.slice(0, MOST).map(({ record }) => record);
+    if (!sheetOf(key) && (failed.get(key) ?? 0) < Date.now()) missing.set(key, record);
+  }
+  if (missing.size === 0) return;
+  const now = [...missing.values()].slice(0, MOST);
   running += 1;
   try {
     await ask(now);
@@ -105,27 +107,27 @@ async function ask(records: FileRecord[]): Promise<void> {
 }
 
 async function drawKnown(): Promise<void> {
-  const bySheet = new Map<Sheet, string[]>();
-  for (const key of wanted.keys()) {
-    const sheet = sheetOf(key);
-    if (sheet) bySheet.set(sheet, [...(bySheet.get(sheet) ?? []), key]);
+  const bySheet = new Map<Sheet, HTMLCanvasElement[]>();
+  for (const [canvas, { record }] of wanted) {
+    const sheet = sheetOf(keyOf(record));
+    if (sheet) bySheet.set(sheet, [...(bySheet.get(sheet) ?? []), canvas]);
   }
-  for (const [sheet, keys] of bySheet) {
+  for (const [sheet, canvases] of bySheet) {
     let picture: ImageBitmap;
     try {
       picture = await createImageBitmap(sheet.blob);
     } catch {
       sheets.delete(sheet);
-      for (const key of keys) failed.set(key, Date.now() + 30_000);
+      for (const key of sheet.cells.keys()) failed.set(key, Date.now() + 30_000);
       continue;
     }
     sheet.used = clock += 1;
-    for (const key of keys) {
-      const place = wanted.get(key);
-      const cell = sheet.cells.get(key);
+    for (const canvas of canvases) {
+      const place = wanted.get(canvas);
+      const cell = place && sheet.cells.get(keyOf(place.record));
       if (!place || cell === undefined) continue;
-      wanted.delete(key);
-      draw(place.canvas, picture, cell, sheet);
+      wanted.delete(canvas);
+      draw(canvas, picture, cell, sheet);
       place.done();
     }
     picture.close();

@@ -1,4 +1,4 @@
-// The second script: pages of administration. `app.tsx` loads it when one of them is opened.
+// The second script: the page of one file, and the pages of administration. `app.tsx` loads it when one of them is opened.
 import type { ComponentType } from 'preact';
 import { Empty } from '../parts/empty';
 import { administers, isOpen } from '../session';
@@ -14,6 +14,7 @@ import { Work as WorkPage } from './store/work';
 
 export { About } from './about/about';
 export { Activity } from './activity/activity';
+export { FilePage } from './file/file';
 export { Organizations } from './store/organizations';
 export { Storage } from './storage/storage';
 

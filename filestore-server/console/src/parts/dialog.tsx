@@ -6,6 +6,7 @@ import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Button, classes, IconButton } from './button';
 import { ErrorLine } from './error';
 import { TextField } from './field';
+import { polite } from '../shell/live';
 
 /**
  * A modal dialog. The focus starts on the element with `data-autofocus`, else on the first control.
@@ -59,8 +60,16 @@ export function Dialog({
         event.preventDefault();
         onClose();
       }}
+      onClose={() => {
+        // Browsers close at the second Escape without asking. A busy dialog stays, so it opens again.
+        if (!box.current?.isConnected) return;
+        onClose();
+        setTimeout(() => box.current?.isConnected && !box.current.open && box.current.showModal());
+      }}
       onKeyDown={(event) => event.stopPropagation()}
     >
+      {/* What is outside of a dialog is not spoken. */}
+      <div class="unseen" role="status">{polite}</div>
       <header class="dialog-head">
         <h2 id={id}>{title}</h2>
         <IconButton name="Close" icon="x" onClick={onClose} />

@@ -48,7 +48,7 @@ export const KEYS: [string, string][] = [
   ['?', 'This list'],
 ];
 
-let going = 0;
+let going = -Infinity;
 
 function typing(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -60,7 +60,7 @@ export function listenToKeys(): () => void {
     if (typing(event.target) || document.querySelector('dialog[open], [role="menu"]')) return;
     const org = organization.peek();
     if (performance.now() - going < 1500) {
-      going = 0;
+      going = -Infinity;
       const to: Record<string, string | false> = {
         f: org !== null && `org/${org}/files`, t: org !== null && `org/${org}/trash`, s: org !== null && `org/${org}/storage`,
         a: org !== null && `org/${org}/activity`, o: administers.peek() && 'store/overview', k: administers.peek() && 'store/keys',

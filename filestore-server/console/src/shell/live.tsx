@@ -1,18 +1,22 @@
 // What a screen reader hears: results politely, at most one in 5 s, and losses at once.
 import { signal } from '@preact/signals';
 
-const polite = signal('');
+export const polite = signal('');
 const urgent = signal('');
+let waiting: string[] = [];
 let spokenAt = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Says a result when there is a pause. Of several within 5 s, the last is said. */
+/** Says a result when there is a pause. What comes within 5 s is said together. */
 export function announce(text: string): void {
   clearTimeout(timer);
+  waiting = [...waiting.filter((one) => one !== text), text].slice(-3);
   timer = setTimeout(() => {
     spokenAt = Date.now();
     // The same sentence twice has to change to be said twice.
-    polite.value = polite.peek() === text ? `${text}\u00a0` : text;
+    const all = waiting.join('. ');
+    waiting = [];
+    polite.value = polite.peek() === all ? `${all}\u00a0` : all;
   }, Math.max(50, spokenAt + 5000 - Date.now()));
 }
 

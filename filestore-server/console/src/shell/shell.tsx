@@ -1,18 +1,19 @@
 // The frame around the pages: navigation, who is signed in, bars, and what floats above.
 import type { ComponentChildren } from 'preact';
 import { offlineSince, serverNow } from '../api/call';
-import { organization, usage } from '../data/place';
+import { organization, organizations, organizationsComplete, usage } from '../data/place';
 import { Icon, type IconName } from '../parts/icon';
 import { IconButton } from '../parts/button';
 import { Dock, SideProgress } from '../pages/uploads/dock';
+import { Refused } from '../pages/files/bar';
 import { chooseFiles } from '../pages/uploads/choose';
 import { href, route } from '../router';
-import { administers, isOpen, may, me } from '../session';
+import { administers, isOpen, locksSoon, may, me } from '../session';
 import { clock, tick } from '../text/times';
 import { useEffect } from 'preact/hooks';
 import { listenToKeys } from './keys';
 import { KeysDialog } from './keys-dialog';
-import { LiveRegions } from './live';
+import { alertNow, LiveRegions } from './live';
 import { OpenBar } from './open-bar';
 import { Switcher } from './switcher';
 import { QuestionHost } from '../parts/dialog';
@@ -54,6 +55,9 @@ const STORE: Entry[] = [
   { page: 'webhooks', word: 'Webhooks', icon: 'webhook', to: 'store/webhooks', also: ['webhook'] },
 ];
 
+const storeEntries = (): Entry[] => STORE.map((entry) =>
+  entry.page === 'organizations' && organizationsComplete.value ? { ...entry, count: organizations.value?.length || undefined } : entry);
+
 function Entries({ entries }: { entries: Entry[] }) {
   const now = route.value.name;
   return (
@@ -89,7 +93,7 @@ function Side() {
         {administers.value && (
           <>
             <h2 class="side-group">Store</h2>
-            <Entries entries={STORE} />
+            <Entries entries={storeEntries()} />
           </>
         )}
       </nav>
@@ -160,7 +164,7 @@ export function MorePage() {
       <div class="page-body more-page">
         <Switcher />
         {org !== null && <Entries entries={organizationEntries(org)} />}
-        {administers.value && <Entries entries={STORE} />}
+        {administers.value && <Entries entries={storeEntries()} />}
         <Entries entries={[{ page: 'about', word: 'About this server', icon: 'info', to: 'about' }]} />
       </div>
     </div>
@@ -183,6 +187,20 @@ function OfflineBar() {
   );
 }
 
+/** Warns before the page locks itself. Any key or click keeps the session. */
+function LockBar() {
+  const soon = locksSoon.value;
+  useEffect(() => {
+    if (soon) alertNow('You will be signed out in two minutes. Press any key to stay.');
+  }, [soon]);
+  return soon ? (
+    <div class="top-bar lost">
+      <Icon name="key-round" />
+      <p class="top-bar-text">You will be signed out in two minutes. Press any key or click to stay.</p>
+    </div>
+  ) : null;
+}
+
 export function Shell({ children }: { children: ComponentChildren }) {
   useEffect(() => listenToKeys(), []);
   return (
@@ -197,6 +215,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <Side />
         <main class="stage" id="main" tabIndex={-1}>
           <OfflineBar />
+          <LockBar />
           <OpenBar />
           {children}
           <MenuHost />
@@ -205,6 +224,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </div>
       <Dock />
       <QuestionHost />
+      <Refused />
       <KeysDialog />
       <ToastHost />
       <LiveRegions />

@@ -14,5 +14,8 @@ export const bytes = new Connection({
   },
 });
 
+// It has the key of the session at any time: after a reload, after a rotation, and none after the end.
+Object.defineProperty(bytes, 'key', { get: () => server.key });
+
 /** Names, sizes and upload URLs of unfinished uploads. No bytes and no key. */
 export const store = indexedDbStore('filestore-console-uploads');

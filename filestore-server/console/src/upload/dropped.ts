@@ -27,36 +27,54 @@ export function take(transfer: DataTransfer): Dropped {
   return { entries, files };
 }
 
-/** Yields the files in portions, so that ten thousand of them do not stop the page. Leaves out what cannot be read. */
-export async function* filesOf(dropped: Dropped): AsyncGenerator<File[]> {
+/**
+ * Yields the files in portions, so that ten thousand of them do not stop the page. The paths of files and folders that
+ * cannot be read go to `unread`.
+ */
+export async function* filesOf(dropped: Dropped, unread: string[]): AsyncGenerator<File[]> {
   for (let at = 0; at < dropped.files.length; at += PORTION) {
     if (at > 0) await new Promise((resolve) => setTimeout(resolve, 0));
     yield dropped.files.slice(at, at + PORTION);
   }
   const folders: FileSystemDirectoryEntry[] = [];
-  yield* portion(dropped.entries, folders);
+  yield* portion(dropped.entries, folders, unread);
   for (let folder = folders.pop(); folder; folder = folders.pop()) {
     const reader = folder.createReader();
     for (;;) {
       // A reader gives some 100 entries at a time, and an empty list at the end.
-      const entries = await read<FileSystemEntry[]>((good, bad) => reader.readEntries(good, bad)).catch(() => []);
-      if (entries.length === 0) break;
-      yield* portion(entries, folders);
+      const entries = await read<FileSystemEntry[]>((good, bad) => reader.readEntries(good, bad)).catch(() => null);
+      if (entries === null) unread.push(pathOf(folder));
+      if (!entries?.length) break;
+      yield* portion(entries, folders, unread);
     }
   }
 }
 
-async function* portion(entries: FileSystemEntry[], folders: FileSystemDirectoryEntry[]): AsyncGenerator<File[]> {
+async function* portion(
+  entries: FileSystemEntry[],
+  folders: FileSystemDirectoryEntry[],
+  unread: string[],
+): AsyncGenerator<File[]> {
   const found = entries.map(async (entry) => {
     if (entry.isDirectory) {
       folders.push(entry as FileSystemDirectoryEntry);
       return [];
     }
     const file = await read<File>((good, bad) => (entry as FileSystemFileEntry).file(good, bad)).catch(() => null);
-    return file ? [file] : [];
+    if (!file) unread.push(pathOf(entry));
+    return file ? [placed(file, entry)] : [];
   });
   const files = (await Promise.all(found)).flat();
   if (files.length > 0) yield files;
+}
+
+const pathOf = (entry: FileSystemEntry): string => entry.fullPath.replace(/^\//, '');
+
+/** Gives a file of a dropped folder the path that a file of a chosen folder has, which tells it from its namesakes. */
+function placed(file: File, entry: FileSystemEntry): File {
+  const path = pathOf(entry);
+  if (path.includes('/') && !file.webkitRelativePath) Object.defineProperty(file, 'webkitRelativePath', { value: path });
+  return file;
 }
 
 const read = <T>(ask: (good: (value: T) => void, bad: (error: unknown) => void) => void): Promise<T> =>

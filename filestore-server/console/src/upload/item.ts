@@ -44,7 +44,7 @@ export class Item {
     this.count = files.length;
     this.name = files.length === 1 ? (files[0]?.name ?? '') : `${files.length} files, all or nothing`;
     this.size = files.reduce((sum, file) => sum + file.size, 0);
-    this.mark = JSON.stringify([target, ...files.map((file) => [file.name, file.size, file.lastModified])]);
+    this.mark = JSON.stringify([target, ...files.map((file) => [file.webkitRelativePath, file.name, file.size, file.lastModified])]);
     this.isDisguised = files.some((file) => hasHidden(file.name));
   }
 

@@ -1,7 +1,7 @@
 // The queue of uploads: three at a time, each with its own fate. It outlives pages and sessions, but not the tab.
 import { batch, effect, signal, untracked } from '@preact/signals';
 import { cancelUpload, fingerprintOf, Problem, upload, uploadBatch, type StoredUpload } from 'filestore-client';
-import { server, serverNow } from '../api/call';
+import { serverNow } from '../api/call';
 import { refreshUsage, usage } from '../data/place';
 import { keepAwake, may, me, onEnd } from '../session';
 import { announce } from '../shell/live';
@@ -51,14 +51,18 @@ export const all = (): readonly Item[] => items;
 
 // What goes in.
 
-/** Puts files into the queue. A file that is there already and not stored is tried again instead. */
-export function add(files: readonly File[], target: Target): void {
+const UNREADABLE = 'It cannot be read: it was moved or changed, or it may not be opened. Choose it again.';
+
+/** Puts files into the queue. A file that is there already and not stored is tried again instead. Returns how many are. */
+export function add(files: readonly File[], target: Target): number {
+  let known = 0;
   const used = usage.peek()?.organization_id === target.organization ? usage.peek() : null;
   const ahead = pending(target.organization);
   for (const file of files) {
     const item = new Item([file], target);
     const before = byMark.get(item.mark);
     if (before && before.state !== 'stored') {
+      known += 1;
       if (before.state === 'failed' || before.state === 'paused') {
         before.files = [file];
         resume(before);
@@ -78,6 +82,18 @@ export function add(files: readonly File[], target: Target): void {
   }
   changed();
   pump();
+  return known;
+}
+
+/** Shows files and folders that the browser could not read as failed, so that nobody takes them for stored. */
+export function addUnread(names: readonly string[], target: Target): void {
+  for (const name of names) {
+    const item = new Item([new File([], name)], target);
+    item.problem = UNREADABLE;
+    item.state = 'failed';
+    items.push(item);
+  }
+  changed();
 }
 
 /** Puts files into the queue that are stored together or not at all. */
@@ -115,14 +131,13 @@ async function run(item: Item): Promise<void> {
   running += 1;
   set(item, 'running');
   try {
-    bytes.key = server.key;
     item.record = await send(item, stop.signal);
     item.files = [];
     item.stored = item.sent = item.size;
     set(item, 'stored');
   } catch (error) {
     if (!stop.signal.aborted && !(error instanceof Problem && error.status === 401)) {
-      item.problem = error;
+      item.problem = isUnreadable(error) ? UNREADABLE : error;
       set(item, 'failed');
     } else if (item.state === 'running' && item.stop === stop) {
       // The session has ended. After signing in, it goes on.
@@ -135,6 +150,9 @@ async function run(item: Item): Promise<void> {
     told();
   }
 }
+
+const isUnreadable = (error: unknown): boolean =>
+  error instanceof DOMException && ['NotReadableError', 'NotFoundError'].includes(error.name);
 
 async function send(item: Item, signal: AbortSignal): Promise<Item['record']> {
   const { organization: organization_id, subSystem: sub_system } = item.target;
@@ -221,21 +239,15 @@ async function entryOf(item: Item): Promise<StoredUpload | undefined> {
   return fingerprint === undefined ? undefined : store.get(fingerprint).catch(() => undefined);
 }
 
-function fingerprintFor({ file, target }: Item): string | undefined {
-  return file && fingerprintOf(bytes, file, { organization_id: target.organization, sub_system: target.subSystem });
-}
+const fingerprintFor = ({ file, target }: Item): string | undefined => file && fingerprintAt(file, target);
+
+/** The fingerprint of a file at a target, as in the store. */
+export const fingerprintAt = (file: File, { organization: organization_id, subSystem: sub_system }: Target): string | undefined =>
+  fingerprintOf(bytes, file, { organization_id, sub_system });
 
 /** True if the file of an unfinished upload is in the queue. */
 export function isQueued(entry: StoredUpload): boolean {
-  return items.some((item) => {
-    const file = item.file;
-    return (
-      file?.size === entry.size &&
-      file.name === entry.name &&
-      file.lastModified === entry.lastModified &&
-      item.target.organization === entry.organization_id
-    );
-  });
+  return items.some((item) => item.file?.size === entry.size && fingerprintFor(item) === entry.fingerprint);
 }
 
 // What the pages see.
@@ -311,8 +323,9 @@ effect(() => {
   });
 });
 
-// What is done says which files an organization has, so it goes with the session.
-onEnd(() => clear(true));
+// What is done says which files an organization has, so it goes with the session. What has failed stays, as what waits
+// does: it is shown after signing in, and can be tried again.
+onEnd(() => clear());
 
 addEventListener('beforeunload', (event) => {
   if (totals.peek().active > 0) event.preventDefault();

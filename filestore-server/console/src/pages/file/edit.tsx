@@ -63,9 +63,9 @@ export function EditDialog({ record: now, onClose, onDone }: { record: FileRecor
       const next = await edit(record, patch, force);
       onDone(next);
       onClose();
-      const back: Patch = {};
-      if (patch.original_name !== undefined) back.original_name = record.original_name;
-      if (patch.mime_type !== undefined) back.mime_type = record.mime_type;
+      // Back to what was there right before, which may be the edit of somebody else.
+      const { original_name, mime_type } = other ?? record;
+      const back: Patch = { ...(patch.original_name !== undefined && { original_name }), ...(patch.mime_type !== undefined && { mime_type }) };
       say(patch.original_name !== undefined ? 'Renamed' : 'Type changed', async () => onDone(await edit(next, back)));
     } catch (problem) {
       if (problem instanceof Changed) setOther(problem.now);
@@ -109,7 +109,7 @@ export function MetadataDialog({ record: now, onClose, onDone }: { record: FileR
   });
   const [error, setError] = useState<unknown>(null);
   const [wrong, setWrong] = useState<string | null>(null);
-  const [other, setOther] = useState(false);
+  const [other, setOther] = useState<FileRecord | null>(null);
   const [busy, setBusy] = useState(false);
   const set = (at: number, change: Partial<Row>) => setRows(rows.map((row, index) => (index === at ? { ...row, ...change } : row)));
 
@@ -140,12 +140,12 @@ export function MetadataDialog({ record: now, onClose, onDone }: { record: FileR
     if (!next) return;
     setBusy(true);
     try {
-      const done = await edit(record, { metadata: difference(record.metadata, next) }, other);
+      const done = await edit(record, { metadata: difference(record.metadata, next) }, other !== null);
       onDone(done);
       onClose();
-      say('Metadata changed', async () => onDone(await edit(done, { metadata: difference(done.metadata, record.metadata) })));
+      say('Metadata changed', async () => onDone(await edit(done, { metadata: difference(done.metadata, (other ?? record).metadata) })));
     } catch (problem) {
-      if (problem instanceof Changed) setOther(true);
+      if (problem instanceof Changed) setOther(problem.now);
       else setError(problem);
     } finally {
       setBusy(false);

@@ -24,6 +24,7 @@ import { go, href, route } from '../../router';
 import { may } from '../../session';
 import { Page } from '../../shell/page';
 import { usePhone } from '../../shell/width';
+import { letters } from '../../shell/keys';
 import { shortId, spoken } from '../../text/names';
 import { count } from '../../text/sizes';
 import { duration, tick } from '../../text/times';
@@ -76,7 +77,7 @@ export function FilePage() {
   const off = offlineSince.value !== null;
   const trash = useCallback(async () => {
     const target = known(id) ?? record;
-    if (!target || !may('delete')) return;
+    if (!target || target.purge_status !== null || !may('delete')) return;
     const next = beside(id, 1) ?? beside(id, -1);
     if (await moveToTrash([target])) go(next ? `org/${org}/files/${next}` : back(), { replace: true });
   }, [id, org, record]);
@@ -87,7 +88,7 @@ export function FilePage() {
       if (document.querySelector('dialog[open], [role="menu"]')) return;
       if (event.target instanceof HTMLElement && event.target.closest('input, textarea, select, video, audio, pre, [role="radiogroup"]')) return;
       const way = { ']': 1, ArrowRight: 1, ArrowDown: 0, '[': -1, ArrowLeft: -1 }[event.key];
-      if (way) {
+      if (way && (letters.peek() || event.key.startsWith('Arrow'))) {
         const next = beside(id, way);
         if (next) go(`org/${org}/files/${next}`, { replace: true });
         event.preventDefault();

@@ -1,13 +1,15 @@
 // What can be seen of a file without opening it. Nothing is framed, and nothing runs.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { apiRoot, call, isAbort, Problem, type FileRecord } from '../../api/call';
+import { isAbort, Problem, type FileRecord } from '../../api/call';
 import { hasPicture } from '../../data/sheets';
 import { paint } from '../../data/thumbhash';
 import { Button } from '../../parts/button';
 import { ErrorBox } from '../../parts/error';
+import { spoken } from '../../text/names';
 import { size } from '../../text/sizes';
 import { sayError } from '../../parts/toast';
+import { ownUrl } from '../files/actions';
 import { Glyph } from '../files/thumb';
 import { original, useBytes, variant } from './blob';
 
@@ -17,16 +19,6 @@ const ORIGINAL_LIMIT = 20 * 1024 * 1024;
 function isText(record: FileRecord): boolean {
   const type = record.mime_type.split(';')[0]?.trim() ?? '';
   return type.startsWith('text/') || /[/+](json|xml|yaml|toml|javascript|x-sh|sql)$/.test(type) || ['md', 'txt', 'csv', 'log'].includes(record.ext);
-}
-
-/** A signed address on this page's own origin, for players and new tabs. */
-export async function ownUrl(record: FileRecord, options: { expires_in_s: number; disposition?: 'inline' | 'attachment' }): Promise<string> {
-  const path = { file_id: record.file_id };
-  // Private bytes stay out of shared caches, and bytes at a provider come through the service.
-  const body = { ...options, cache: 'private' as const, redirect: false };
-  const { data } = await call('POST', '/files/{file_id}/sign', { path, body });
-  const rest = data.url.slice(data.url.indexOf('/api/v1/') + '/api/v1/'.length);
-  return new URL(rest, apiRoot).href;
 }
 
 export async function openInTab(record: FileRecord): Promise<void> {
@@ -92,7 +84,7 @@ function PictureView({ record }: { record: FileRecord }) {
   return (
     <div class="preview-place">
       <Frame record={record}>
-        {url && <img src={url} alt={record.original_name} decoding="async" />}
+        {url && <img src={url} alt={spoken(record.original_name)} decoding="async" />}
       </Frame>
       {canBeMore && !full.picture && (
         <div class="preview-more">
@@ -134,23 +126,46 @@ function Player({ record, kind }: { record: FileRecord; kind: 'video' | 'audio' 
   const [url, setUrl] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [cannot, setCannot] = useState(false);
+  const [signings, setSignings] = useState(0);
+  /** Where the player was when its address broke. It is signed again once, because it ends after two hours. */
+  const broke = useRef<number | null>(null);
+  const version = `${record.file_id}@${record.version}`;
+  useEffect(() => {
+    broke.current = null;
+    setCannot(false);
+  }, [version]);
   useEffect(() => {
     setUrl(null);
     setError(null);
-    setCannot(false);
     let gone = false;
     ownUrl(record, { expires_in_s: 7200, disposition: 'inline' }).then((signed) => !gone && setUrl(signed), (problem: unknown) => !gone && setError(problem));
     return () => {
       gone = true;
     };
-  }, [record.file_id, record.version]);
+  }, [version, signings]);
+  const events = {
+    onError: ({ currentTarget: media }: { currentTarget: HTMLMediaElement }) => {
+      const code = media.error?.code;
+      // A refusal of the server has the code of an unknown format.
+      const isLoss = code === MediaError.MEDIA_ERR_NETWORK;
+      if (broke.current === null && (isLoss || code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED)) {
+        broke.current = media.currentTime;
+        setSignings(signings + 1);
+      } else if (isLoss) setError(new Problem({ code: 'unreachable' }));
+      else setCannot(true);
+    },
+    onLoadedMetadata: ({ currentTarget: media }: { currentTarget: HTMLMediaElement }) => {
+      if (broke.current) media.currentTime = broke.current;
+    },
+    onPlaying: () => (broke.current = null),
+  };
   if (error !== null) return <NoView record={record}><ErrorBox error={error} what="Preview" /></NoView>;
   if (cannot) return <NoView record={record}>This browser cannot play {record.mime_type}.</NoView>;
   return (
     <div class="preview-place">
       {url !== null && (kind === 'video'
-        ? <video class="preview-video" src={url} controls preload="metadata" onError={() => setCannot(true)} aria-label={record.original_name} />
-        : <audio class="preview-audio" src={url} controls preload="metadata" onError={() => setCannot(true)} aria-label={record.original_name} />)}
+        ? <video class="preview-video" src={url} controls preload="metadata" {...events} aria-label={record.original_name} />
+        : <audio class="preview-audio" src={url} controls preload="metadata" {...events} aria-label={record.original_name} />)}
     </div>
   );
 }

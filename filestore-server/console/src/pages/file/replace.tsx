@@ -1,7 +1,7 @@
 // New bytes for a file: old and new beside each other, and only if nobody replaced it meanwhile.
 import { useEffect, useState } from 'preact/hooks';
 import { replace } from 'filestore-client';
-import { call, Problem, server, type FileRecord } from '../../api/call';
+import { call, Problem, type FileRecord } from '../../api/call';
 import { bytes } from '../../upload/connection';
 import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
@@ -40,26 +40,27 @@ export function ReplaceDialog({ record: now, file, onClose, onDone }: { record: 
     setError(null);
     const seen = newer ?? record;
     try {
-      bytes.key = server.key;
       await replace(bytes, record.file_id, file, {
         ifMatch: `"${seen.sha256}"`,
         original_name: keepName ? record.original_name : file.name,
         signal: end.signal,
         onProgress: (progress) => setSent({ stored: progress.stored, sent: progress.sent }),
       });
-      const { data } = await call('GET', '/files/{file_id}/info', { path: { file_id: record.file_id } });
-      onDone(data);
+      // From here on it is replaced, also if the record does not come. Then the page gets it with the event.
+      const now = await read().catch(() => null);
+      if (now) onDone(now);
       onClose();
-      say(`Replaced, version ${data.version}`);
+      say(now ? `Replaced, version ${now.version}` : 'Replaced');
     } catch (problem) {
       if (end.signal.aborted) return;
-      if (problem instanceof Problem && problem.status === 412) {
-        setNewer((await call('GET', '/files/{file_id}/info', { path: { file_id: record.file_id } })).data);
-      } else setError(problem);
+      if (problem instanceof Problem && problem.status === 412) await read().then(setNewer, setError);
+      else setError(problem);
     } finally {
       setRunning(null);
     }
   }
+
+  const read = async () => (await call('GET', '/files/{file_id}/info', { path: { file_id: record.file_id } })).data;
 
   const leave = () => {
     running?.abort();

@@ -63,13 +63,12 @@ export function SelectionBar({ trash }: { trash?: boolean }) {
         </div>
       )}
       {links && <LinkDialog records={records} onClose={() => setLinks(false)} />}
-      <Refused />
     </>
   );
 }
 
 /** The files with which it did not work, each with its reason. They stay selected. */
-function Refused() {
+export function Refused() {
   const list = refusals.value;
   if (list.length === 0) return null;
   const close = () => (refusals.value = []);

@@ -6,6 +6,8 @@ import type { FileRecord } from '../../api/call';
 import { Layout, type Line, type Shape } from '../../data/layout';
 import type { Listing } from '../../data/listing';
 import { add, anchor, clearSelection, selection, toggle } from '../../data/selection';
+import { Button } from '../../parts/button';
+import { ErrorBox } from '../../parts/error';
 import { Icon } from '../../parts/icon';
 import { count } from '../../text/sizes';
 
@@ -29,7 +31,6 @@ export interface BrowserProps {
   onOpen: (record: FileRecord) => void;
   onMenu: (record: FileRecord, at: MouseEvent | HTMLElement) => void;
   onTrash?: () => void;
-  foot?: ComponentChildren;
   /** Space at the end that the selection bar covers. */
   padEnd: number;
 }
@@ -75,7 +76,8 @@ export function Browser(props: BrowserProps) {
     () => new Layout(listing.runs(), listing.count, shape),
     [version, shape.columns, shape.rowHeight, shape.headHeight, listing],
   );
-  const tail = complete ? 0 : shape.rowHeight * 2;
+  const looked = listing.lookedAt.value;
+  const tail = complete || looked !== null ? 0 : shape.rowHeight * 2;
   const height = layout.height + tail + props.padEnd;
   const shownHeight = Math.min(height - origin.current, TALLEST);
 
@@ -389,7 +391,7 @@ export function Browser(props: BrowserProps) {
               </div>
             );
           })}
-          {!complete && (
+          {tail > 0 && (
             <div class={`line tail ${kind}`} role="presentation" style={{ transform: `translateY(${layout.height - origin.current}px)`, height: `${tail}px`, gridTemplateColumns: `repeat(${shape.columns}, minmax(0, 1fr))` }}>
               {Array.from({ length: kind === 'grid' ? shape.columns : 2 }, (_, at) => <div key={at} class="cell blank">{props.blank}</div>)}
             </div>
@@ -397,8 +399,14 @@ export function Browser(props: BrowserProps) {
         </div>
       </div>
     </div>
-    {props.foot}
-    <div class="unseen" role="status">{complete ? `${count(listing.count)} in all` : ''}</div>
+    {listing.count > 0 && listing.error.value !== null && <div class="browser-note"><ErrorBox error={listing.error.value} onRetry={() => listing.retry()} what="The next files" /></div>}
+    {looked !== null && (
+      <div class="browser-note" role="status">
+        <p>Looked at {count(looked)} files without finding more.</p>
+        <Button size="small" onClick={() => listing.retry()}>Go on</Button>
+      </div>
+    )}
+    <div class="unseen" role="status">{complete && listing.isExact ? `${count(listing.count)} in all` : ''}</div>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 // The files of an organization, newest first, as a grid or a list.
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { offlineSince, type FileRecord } from '../../api/call';
 import { current, letIn, openListing } from '../../data/current';
 import type { Shape } from '../../data/layout';
@@ -21,7 +21,7 @@ import { may } from '../../session';
 import { Page } from '../../shell/page';
 import { Switcher } from '../../shell/switcher';
 import { usePhone } from '../../shell/width';
-import { count, counted, roughCount } from '../../text/sizes';
+import { counted, roughCount } from '../../text/sizes';
 import { dayName } from '../../text/times';
 import { LinkDialog } from '../file/link';
 import { StoreFirst } from '../start/first';
@@ -64,7 +64,7 @@ export function FilesPage() {
     openListing(filterOf(org, route.peek().query));
   }, [key]);
   useEffect(() => letIn(atTop), []);
-  useEffect(() => clearSelection, [org]);
+  useEffect(() => clearSelection, [key]);
 
   const listing = current.value;
   const mine = listing !== null && filterKey(listing.filter) === key;
@@ -118,7 +118,7 @@ export function FilesPage() {
               <AddChip icon="list-filter" onClick={() => setDialog('filter')}>Filter</AddChip>
               {!filter.created_before && <AddChip icon="calendar" onClick={() => setDialog('date')}>Go to date</AddChip>}
             </div>
-            <span class="filter-order">{filter.name_prefix ? 'By name' : 'Newest first'}</span>
+            <span class="filter-order">Newest first</span>
             <span class="bar-divider" />
             <ViewSwitch view={view} />
           </div>
@@ -151,7 +151,7 @@ function Total({ listing }: { listing: Listing | null }) {
   const filter = listing?.filter;
   if (!filter) return null;
   if (hasMore(filter)) {
-    return <p class="page-under" aria-live="off">{listing.complete.value ? counted(listing.count, 'file') : ''}</p>;
+    return <p class="page-under" aria-live="off">{listing.complete.value && listing.isExact ? counted(listing.count, 'file') : ''}</p>;
   }
   const part = filter.sub_system ? subSystems.value?.find((one) => one.sub_system === filter.sub_system) : usage.value;
   if (!part) return usageError.value !== null ? <p class="page-under" title="The usage could not be read">–</p> : null;
@@ -214,7 +214,7 @@ function PhoneHead({ view, onFilter }: { view: 'grid' | 'list'; onFilter: () => 
 
 function PhoneFilters({ onEdit }: { onEdit: () => void }) {
   const filter = filterOf(organization.value ?? '', route.value.query);
-  return hasMore({ ...filter, name_prefix: undefined as never }) ? <div class="phone-chips"><Chips filter={filter} onEdit={onEdit} /></div> : null;
+  return hasMore({ ...filter, name_contains: undefined as never }) ? <div class="phone-chips"><Chips filter={filter} onEdit={onEdit} /></div> : null;
 }
 
 const GRID = (width: number): Shape => {
@@ -229,7 +229,6 @@ const PHONE_GRID = (width: number): Shape => {
 };
 const LIST = (): Shape => ({ columns: 1, rowHeight: 42, headHeight: 0 });
 const PHONE_LIST = (): Shape => ({ columns: 1, rowHeight: 64, headHeight: 38 });
-const FLAT = (shape: (width: number) => Shape) => (width: number): Shape => ({ ...shape(width), headHeight: 0 });
 
 function Heading({ day }: { day: string }) {
   const noon = new Date(`${day}T12:00:00`);
@@ -250,25 +249,9 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
   onTrash: () => void;
 }) {
   const error = listing.error.value;
-  const looked = listing.lookedAt.value;
-  const byName = listing.filter.name_prefix !== undefined;
-  const shape = useMemo(() => {
-    const base = view === 'grid' ? (phone ? PHONE_GRID : GRID) : phone ? PHONE_LIST : LIST;
-    return byName ? FLAT(base) : base;
-  }, [view, phone, byName]);
+  const shape = view === 'grid' ? (phone ? PHONE_GRID : GRID) : phone ? PHONE_LIST : LIST;
   if (listing.count === 0 && listing.complete.value) return <NoFiles listing={listing} />;
   if (listing.count === 0 && error !== null) return <div class="page-body"><ErrorBox error={error} onRetry={() => listing.retry()} what="Files" /></div>;
-  const foot = (
-    <>
-      {error !== null && <div class="browser-note"><ErrorBox error={error} onRetry={() => listing.retry()} what="The next files" /></div>}
-      {looked !== null && (
-        <div class="browser-note">
-          <p>Looked at {count(looked)} files without finding more that fit.</p>
-          <Button size="small" onClick={() => listing.retry()}>Go on</Button>
-        </div>
-      )}
-    </>
-  );
   return (
     <div class={`browser-place ${dim ? 'asked-again' : ''}`}>
       <NewPill listing={listing} />
@@ -279,7 +262,7 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
           ? <GridCell record={record} state={state} onMenu={(at) => onMenu(record, at)} />
           : phone ? <PhoneRow record={record} state={state} onMenu={(at) => onMenu(record, at)} /> : <ListRow record={record} state={state} />}
         blank={view === 'grid' ? <><span class="block picture" /><span class="block word" /></> : <span class="block word" />}
-        onOpen={(record) => go(pathOf(record))} onMenu={onMenu} onTrash={onTrash} foot={foot}
+        onOpen={(record) => go(pathOf(record))} onMenu={onMenu} onTrash={onTrash}
         padEnd={selection.value.size > 0 ? 72 : 16} />
     </div>
   );
@@ -302,10 +285,6 @@ function NoFiles({ listing }: { listing: Listing }) {
       </Empty>
     );
   }
-  const words = filter.name_prefix ? <>No name begins with “{filter.name_prefix}”</> : 'No file fits the filter';
-  return (
-    <Empty icon="search" title={words} action={<Button onClick={() => clearFilters(filter)}>Clear the filter</Button>}>
-      {filter.name_prefix ? 'Upper and lower case count.' : undefined}
-    </Empty>
-  );
+  const words = filter.name_contains ? <>No name contains “{filter.name_contains}”</> : 'No file fits the filter';
+  return <Empty icon="search" title={words} action={<Button onClick={() => clearFilters(filter)}>Clear the filter</Button>} />;
 }

@@ -7,7 +7,7 @@ import { Dialog } from '../../parts/dialog';
 import { SelectField, TextField } from '../../parts/field';
 import { go, href, route } from '../../router';
 
-const PLAIN = ['sub_system', 'mime_type', 'name_prefix', 'created_after', 'created_before', 'sync_status'] as const;
+const PLAIN = ['sub_system', 'mime_type', 'name_contains', 'created_after', 'created_before', 'sync_status'] as const;
 
 export function filterOf(organization: string, query: URLSearchParams): Filter {
   const filter: Filter = { organization, metadata: [] };

@@ -1,4 +1,4 @@
-// The field that finds: an id opens its file, anything else is the start of a name.
+// The field that finds: an id opens its file, anything else is a part of a name.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { SearchField } from '../../parts/field';
 import { go, route } from '../../router';
@@ -8,7 +8,7 @@ import { setFilters } from './filters';
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
 
 export function FindField() {
-  const query = route.value.query.get('name_prefix') ?? '';
+  const query = route.value.query.get('name_contains') ?? '';
   const [text, setText] = useState(query);
   const input = useRef<HTMLInputElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -24,10 +24,10 @@ export function FindField() {
     clearTimeout(timer.current);
     const org = route.peek().params['org'] ?? '';
     if (ULID.test(value.trim())) go(`org/${org}/files/${value.trim().toUpperCase()}`);
-    else if (value !== (route.peek().query.get('name_prefix') ?? '')) setFilters({ name_prefix: value || null }, true);
+    else if (value !== (route.peek().query.get('name_contains') ?? '')) setFilters({ name_contains: value || null }, true);
   };
   return (
-    <SearchField label="Name begins with, or a file id" value={text} shortcut="/" inputRef={input}
+    <SearchField label="Name contains, or a file id" value={text} shortcut="/" inputRef={input}
       onInput={(value) => {
         setText(value);
         clearTimeout(timer.current);

@@ -1,6 +1,7 @@
 // Where a visitor without an address goes: the one organization, the list of them, or the first file.
 import { useEffect } from 'preact/hooks';
-import { organizations, organizationsComplete } from '../../data/place';
+import { organizations, organizationsComplete, organizationsError, refreshOrganizations } from '../../data/place';
+import { ErrorBox } from '../../parts/error';
 import { go } from '../../router';
 import { administers, me } from '../../session';
 import { Page } from '../../shell/page';
@@ -16,5 +17,6 @@ export function StartPage() {
     else if (many) go(administers.value ? 'store/overview' : 'organizations', { replace: true });
   }, [only, many]);
   if (all !== null && all.length === 0 && own.length === 0) return <StoreFirst organization={null} />;
-  return <Page title="filestore" head={<></>} />;
+  const error = all === null ? organizationsError.value : null;
+  return <Page title="filestore" head={<></>}>{error !== null && <ErrorBox error={error} onRetry={refreshOrganizations} what="Organizations" />}</Page>;
 }

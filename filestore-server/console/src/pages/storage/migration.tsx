@@ -1,14 +1,12 @@
 /** Files from before the binding: how many, the plan, the move with progress, and its result. */
 
-import { useState } from 'preact/hooks';
-import { call, type MigratePlan, type MigrateReport } from '../../api/call';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { call, type MigratePlan, type MigrateStatus } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { useRate } from '../../data/rate';
-import { forgetRun, runOf, startRun } from '../../data/runs';
 import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
 import { FormDialog } from '../../parts/dialog';
-import { ErrorBox } from '../../parts/error';
 import { SelectField } from '../../parts/field';
 import { Shown } from '../../parts/loaded';
 import { Notice } from '../../parts/notice';
@@ -27,24 +25,14 @@ export function MigrationPanel({ organization, stored, reload }: { organization:
   return number === null ? null : <Migration key={`${organization} ${to}`} number={number} to={to} reload={reload} />;
 }
 
+type Moved = NonNullable<MigrateStatus['running']>;
+
 interface Moving {
   plan: MigratePlan;
   running: Moved | null;
 }
 
-interface Moved {
-  files: number;
-  bytes: number;
-  to: string;
-  /** What the run found to move at its start. Null for a moment. */
-  planned_files?: number | null;
-  planned_bytes?: number | null;
-}
-
 function Migration({ number, to, reload }: { number: number; to: string; reload: () => Promise<void> }) {
-  const name = `migrate ${number}`;
-  const run = runOf<MigrateReport>(name);
-  const isOurs = run?.state === 'running';
   const moving = useLoad<Moving>(
     `migrate ${number} ${to}`,
     async (signal) => {
@@ -54,28 +42,34 @@ function Migration({ number, to, reload }: { number: number; to: string; reload:
       ]);
       return { plan: plan.data, running: status.data.running };
     },
-    (data) => (data?.running || isOurs ? 1_000 : 10_000),
+    (data) => (data?.running ? 1_000 : 10_000),
   );
   const [open, setOpen] = useState(false);
+  const [ended, setEnded] = useState(false);
+  const wasRunning = useRef(false);
   const running = moving.data?.running ?? null;
   const rate = useRate(running ? running.bytes : null);
+  useEffect(() => {
+    if (!moving.data) return;
+    if (running) setEnded(false);
+    else if (wasRunning.current) {
+      // The plan may have been counted before the last file was moved.
+      setEnded(true);
+      void moving.reload();
+      void reload();
+    }
+    wasRunning.current = running !== null;
+  }, [moving.data]);
 
   // Nothing is elsewhere and nothing was moved: there is nothing to say.
-  if (moving.data && moving.data.plan.move_files === 0 && !running && !run && to === 'LOCAL') return null;
+  if (moving.data && moving.data.plan.move_files === 0 && !running && !ended && to === 'LOCAL') return null;
 
-  const start = (bytesPerSecond: number | null) => {
+  const start = async (bytesPerSecond: number | null) => {
+    const body = { organizationId: number, to, detach: true, ...(bytesPerSecond !== null && { bytes_per_second: bytesPerSecond }) };
+    await call('POST', '/admin/migrate/run', { body });
     setOpen(false);
-    startRun(
-      name,
-      async () => {
-        const body = { organizationId: number, to, ...(bytesPerSecond !== null && { bytes_per_second: bytesPerSecond }) };
-        const { data } = await call('POST', '/admin/migrate/run', { body });
-        void reload();
-        return data;
-      },
-      moving.data?.plan,
-    );
-    setTimeout(() => void moving.reload(), 300);
+    wasRunning.current = true;
+    await moving.reload();
   };
 
   return (
@@ -83,17 +77,9 @@ function Migration({ number, to, reload }: { number: number; to: string; reload:
       <Shown of={moving} rows={2} what="Migration">
         {({ plan }) => (
           <div class="stack tight">
-            {run?.state === 'done' && run.result && <Result report={run.result} to={to} onClose={() => forgetRun(name)} />}
-            {run?.state === 'failed' && <ErrorBox error={run.error} what="The move" />}
-            {running || isOurs ? (
-              <Progress
-                plan={plan}
-                first={isOurs ? (run.plan as MigratePlan | undefined) : undefined}
-                running={running ?? { files: 0, bytes: 0, to }}
-                rate={rate}
-                isOurs={isOurs}
-                onStop={() => stopMigration(String(number), moving.reload)}
-              />
+            {ended && <Ended plan={plan} onClose={() => setEnded(false)} />}
+            {running ? (
+              <Progress plan={plan} running={running} rate={rate} onStop={() => stopMigration(String(number), moving.reload)} />
             ) : plan.move_files > 0 ? (
               <Rest plan={plan} onMove={() => setOpen(true)} />
             ) : (
@@ -143,7 +129,7 @@ const RATES = [
   { value: String(1 << 20), label: '1 MiB/s' },
 ] as const;
 
-function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: () => void; onStart: (rate: number | null) => void }) {
+function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: () => void; onStart: (rate: number | null) => Promise<void> }) {
   const [rate, setRate] = useState<string>('');
   return (
     <FormDialog
@@ -169,35 +155,17 @@ function PlanDialog({ plan, onClose, onStart }: { plan: MigratePlan; onClose: ()
         ]}
       />
       <SelectField label="Speed" value={rate} choices={RATES} onChange={setRate} hint="A limit leaves room on the line for your users." />
-      <Notice kind="warn">
-        <p>
-          <strong>This page must stay open.</strong> The move stops when the tab is closed. You can then start it again, and it continues with the
-          rest. For a long move, use the command line.
-        </p>
-      </Notice>
-      <p class="dialog-text">Files are served while they move. Nothing is lost if you stop.</p>
+      <p class="dialog-text">
+        The server moves the files, also when this page is closed. They are served while they move, and nothing is lost if you stop.
+      </p>
     </FormDialog>
   );
 }
 
-function Progress({
-  plan,
-  first,
-  running,
-  rate,
-  isOurs,
-  onStop,
-}: {
-  plan: MigratePlan;
-  first: MigratePlan | undefined;
-  running: Moved;
-  rate: number | null;
-  isOurs: boolean;
-  onStop: () => Promise<void>;
-}) {
+function Progress({ plan, running, rate, onStop }: { plan: MigratePlan; running: Moved; rate: number | null; onStop: () => Promise<void> }) {
   // Until the run has counted, the total is what was moved and what is left.
-  const files = Math.max(running.planned_files ?? first?.move_files ?? running.files + plan.move_files, running.files);
-  const bytes = Math.max(running.planned_bytes ?? first?.move_bytes ?? running.bytes + plan.move_bytes, running.bytes);
+  const files = Math.max(running.planned_files ?? running.files + plan.move_files, running.files);
+  const bytes = Math.max(running.planned_bytes ?? running.bytes + plan.move_bytes, running.bytes);
   const left = rate && rate > 0 ? ((bytes - running.bytes) / rate) * 1000 : null;
   return (
     <>
@@ -217,8 +185,7 @@ function Progress({
       </p>
       <TwoToneBar label="Move" text={`${size(running.bytes)} of ${size(bytes)} moved`} done={running.bytes} total={bytes} />
       <p class="quiet-text">
-        {size(running.bytes)} of {size(bytes)}. Files are served while they move. Nothing is lost if you stop.
-        {isOurs ? ' This page must stay open: the move stops when the tab is closed.' : ' It was started elsewhere.'}
+        {size(running.bytes)} of {size(bytes)}. The move goes on when this page is closed. Files are served meanwhile, and nothing is lost if you stop.
       </p>
       <div>
         <Button size="small" icon="square" onClick={onStop}>
@@ -229,31 +196,12 @@ function Progress({
   );
 }
 
-function Result({ report, to, onClose }: { report: MigrateReport; to: string; onClose: () => void }) {
-  const clean = report.failed === 0 && report.left_files === 0;
+/** The run has ended. The server keeps no report of it: what is left is counted anew. */
+function Ended({ plan, onClose }: { plan: MigratePlan; onClose: () => void }) {
+  const left = plan.move_files;
   return (
-    <Notice
-      kind={clean ? 'ok' : report.stopped && report.failed === 0 ? 'info' : 'warn'}
-      title={`${counted(report.moved_files, 'file')} of ${size(report.moved_bytes)} moved to ${to}${report.stopped ? ', then stopped' : ''}`}
-      onClose={onClose}
-    >
-      {report.left_files > 0 && (
-        <p>
-          {counted(report.left_files, 'file')} of {size(report.left_bytes)} {report.left_files === 1 ? 'is' : 'are'} still elsewhere.
-        </p>
-      )}
-      {report.failed > 0 && (
-        <>
-          <p>{counted(report.failed, 'file')} could not be moved. Start the move again to retry.</p>
-          <ul class="failures">
-            {report.failures.slice(0, 5).map((failure) => (
-              <li key={failure.file_id}>
-                <code>{failure.file_id}</code> <bdi>{failure.error}</bdi>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+    <Notice kind={left > 0 ? 'warn' : 'ok'} title={left > 0 ? 'The move ended, and some files are left' : `The move to ${plan.to} has ended`} onClose={onClose}>
+      {left > 0 && <p>It was stopped, or these files could not be moved: the log of the server names each with the reason. Move again to retry.</p>}
     </Notice>
   );
 }

@@ -48,6 +48,8 @@ interface Counts {
   pending: Amount;
   syncing: Amount;
   failed: Amount;
+  /** All other files. Absent if the key does not administer the store. */
+  done?: number;
 }
 
 /** Counts from the server. A key that does not administer the store counts the records that it may list. */
@@ -56,7 +58,7 @@ async function counts(organization: string, number: number | null, signal: Abort
     const { data } = await call('GET', '/admin/sync/status', { query: { organizationId: number }, signal });
     if ('done' in data) {
       const exact = (count: number): Amount => ({ count, exact: true });
-      return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed) };
+      return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed), done: data.done };
     }
   }
   const of = async (state: 'PENDING' | 'SYNCING' | 'FAILED'): Promise<Amount> => {
@@ -91,13 +93,14 @@ export function SyncPanel({ organization, stored }: { organization: string; stor
       }
     >
       <Shown of={sync} rows={1} what="Sync">
-        {({ pending, syncing, failed }) => (
+        {({ pending, syncing, failed, done }) => (
           <div class="spread wrap">
             <span class="states">
               <State kind="wait">
                 {words(pending)} {pending.count === 1 ? 'waits' : 'wait'}
               </State>
               <State kind={syncing.count > 0 ? 'busy' : 'off'}>{words(syncing)} under way</State>
+              {done !== undefined && <State kind="ok">{count(done)} done</State>}
               <State kind={failed.count > 0 ? 'bad' : 'ok'}>{words(failed)} failed</State>
             </span>
             {failed.count > 0 && (

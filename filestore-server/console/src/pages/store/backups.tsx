@@ -1,7 +1,7 @@
 /** Backups: destinations, snapshots, what is damaged in them. Restore is for the command line. */
 
 import { useState } from 'preact/hooks';
-import { call, type BackupReport, type BackupVerifyReport, type Snapshot } from '../../api/call';
+import { call, type BackupVerifyReport, type Snapshot } from '../../api/call';
 import { forgetRun, runOf, startRun } from '../../data/runs';
 import { Button } from '../../parts/button';
 import { Radios } from '../../parts/checkbox';
@@ -21,13 +21,13 @@ import { serverNow } from '../../api/call';
 import { Page } from '../../shell/page';
 import { count, counted, size } from '../../text/sizes';
 import { short } from '../../text/times';
-import { useSnapshots, type Destination } from './snapshots';
+import { makings, setMaking, useSnapshots, type Destination } from './snapshots';
 
 const DAY = 86_400_000;
 
 export function Backups() {
   const backups = useSnapshots();
-  const [making, setMaking] = useState<string | null>(null);
+  const [asked, setAsked] = useState<string | null>(null);
   const newest = backups.data?.flatMap((one) => one.snapshots?.at(-1) ?? []).at(-1);
   const first = backups.data?.[0]?.name ?? 'nightly';
 
@@ -45,7 +45,7 @@ export function Backups() {
               ) : (
                 <div class="stack">
                   {list.map((destination) => (
-                    <DestinationPanel key={destination.name} of={destination} onMake={() => setMaking(destination.name)} reload={backups.reload} />
+                    <DestinationPanel key={destination.name} of={destination} onMake={() => setAsked(destination.name)} reload={backups.reload} />
                   ))}
                 </div>
               )
@@ -68,20 +68,28 @@ export function Backups() {
           </Aside>
         </aside>
       </div>
-      {making !== null && <MakeDialog destination={making} onClose={() => setMaking(null)} reload={backups.reload} />}
+      {asked !== null && (
+        <MakeDialog
+          destination={asked}
+          newest={backups.data?.find((one) => one.name === asked)?.snapshots?.at(-1)}
+          onClose={() => setAsked(null)}
+          reload={backups.reload}
+        />
+      )}
     </Page>
   );
 }
 
 const SHOWN = 10;
 
-function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { of: Destination; onMake: () => void; reload: () => Promise<void> }) {
+function DestinationPanel({ of: { name, snapshots, isBusy, error }, onMake, reload }: { of: Destination; onMake: () => void; reload: () => Promise<void> }) {
   const [all, setAll] = useState(false);
-  const making = runOf<BackupReport>(`backup ${name}`);
+  const making = makings.value.get(name);
   const verifying = runOf<BackupVerifyReport>(`verify ${name}`);
   const newestFirst = [...(snapshots ?? [])].reverse();
   const newest = newestFirst[0];
-  const busy = making?.state === 'running' || verifying?.state === 'running';
+  const isMaking = making !== undefined && making.made === undefined;
+  const busy = isBusy || isMaking || verifying?.state === 'running';
 
   const verify = (snapshot: Snapshot) =>
     startRun(`verify ${name}`, async () => {
@@ -106,29 +114,29 @@ function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { 
         )
       }
     >
-      {making?.state === 'running' && (
+      {isMaking && (
         <div class="panel-part">
-          <Notice kind="accent" icon="archive" title="A snapshot is being taken">
+          <Notice kind="accent" icon="archive" title="A snapshot is being taken" onClose={() => setMaking(name, null)}>
             <p>
-              Started <Time at={making.startedAt} within />. The server answers when it has ended, and shows no progress before. This page must
-              stay open: the backup stops when the tab is closed. Copied bytes stay at the destination, and the next run continues from there.
+              Started <Time at={making.startedAt} within />. It is in this list when it has ended, and goes on when this page is closed. If it fails, the
+              log of the server tells why.
             </p>
           </Notice>
+        </div>
+      )}
+      {isBusy && !isMaking && verifying?.state !== 'running' && (
+        <div class="panel-part">
+          <State kind="busy">Another run works here</State>
         </div>
       )}
       {verifying?.state === 'running' && (
         <div class="panel-part">
           <Notice kind="accent" icon="archive" title="A snapshot is being verified">
             <p>
-              Started <Time at={verifying.startedAt} within />. Every byte is read and compared. This page must stay open: it stops when the tab is
-              closed.
+              Started <Time at={verifying.startedAt} within />. Every byte is read and compared. Keep this tab open: the result is shown only here, and
+              the run stops with it.
             </p>
           </Notice>
-        </div>
-      )}
-      {making?.state === 'failed' && (
-        <div class="panel-part">
-          <ErrorBox error={making.error} what="The backup" />
         </div>
       )}
       {verifying?.state === 'failed' && (
@@ -136,9 +144,9 @@ function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { 
           <ErrorBox error={verifying.error} what="The verification" />
         </div>
       )}
-      {making?.state === 'done' && making.result && (
+      {making?.made !== undefined && (
         <div class="panel-part">
-          <Made report={making.result} onClose={() => forgetRun(`backup ${name}`)} />
+          <Made of={making.made} onClose={() => setMaking(name, null)} />
         </div>
       )}
       {verifying?.state === 'done' && verifying.result && (
@@ -149,7 +157,7 @@ function DestinationPanel({ of: { name, snapshots, error }, onMake, reload }: { 
       {error ? (
         <ErrorBox error={error} what={name} onRetry={reload} />
       ) : newestFirst.length === 0 ? (
-        <p class="panel-empty">No snapshot yet.</p>
+        !isBusy && <p class="panel-empty">No snapshot yet.</p>
       ) : (
         <>
           <Table
@@ -217,22 +225,19 @@ function Damage({ of: snapshot }: { of: Snapshot }) {
   );
 }
 
-function Made({ report, onClose }: { report: BackupReport; onClose: () => void }) {
-  if (!report.snapshot) {
+function Made({ of: snapshot, onClose }: { of: Snapshot | null; onClose: () => void }) {
+  if (!snapshot) {
     return (
-      <Notice kind="bad" title="The backup failed" onClose={onClose}>
-        <p>
-          <bdi>{report.error?.message ?? 'The server gave no reason.'}</bdi> {counted(report.copied, 'copied blob')} stay at the destination, and the
-          next run continues from there.
-        </p>
+      <Notice kind="bad" title="The backup ended without a snapshot" onClose={onClose}>
+        <p>The log of the server tells why. Copied bytes stay at the destination, and the next run continues from there.</p>
       </Notice>
     );
   }
-  const damaged = report.snapshot.damaged + report.snapshot.damaged_records;
+  const damaged = snapshot.damaged + snapshot.damaged_records;
   return (
-    <Notice kind={damaged > 0 ? 'warn' : 'ok'} title={`Snapshot of ${counted(report.snapshot.files, 'file')} taken`} onClose={onClose}>
+    <Notice kind={damaged > 0 ? 'warn' : 'ok'} title={`Snapshot of ${counted(snapshot.files, 'file')} taken`} onClose={onClose}>
       <p>
-        {counted(report.copied, 'blob')} of {size(report.copied_bytes)} copied, {count(report.reused)} were there already.
+        {size(snapshot.bytes)} in {counted(snapshot.blobs, 'blob')}.
         {damaged > 0 && ` ${counted(damaged, 'item')} of the store are damaged or missing, and so they are in the snapshot. Check the store.`}
       </p>
     </Notice>
@@ -258,16 +263,24 @@ function Verified({ report, onClose }: { report: BackupVerifyReport; onClose: ()
   );
 }
 
-function MakeDialog({ destination, onClose, reload }: { destination: string; onClose: () => void; reload: () => Promise<void> }) {
+function MakeDialog({
+  destination,
+  newest,
+  onClose,
+  reload,
+}: {
+  destination: string;
+  newest: Snapshot | undefined;
+  onClose: () => void;
+  reload: () => Promise<void>;
+}) {
   const [how, setHow] = useState<'copy' | 'links' | 'local'>('copy');
-  const start = () => {
+  const start = async () => {
+    const body = { ...(how === 'links' && { hard_links: true }), ...(how === 'local' && { local_only: true }), detach: true };
+    await call('POST', '/admin/backups/{destination}/create', { path: { destination }, body });
+    setMaking(destination, { startedAt: serverNow(), before: newest?.snapshot_id, wasBusy: false });
     onClose();
-    startRun(`backup ${destination}`, async () => {
-      const body = { ...(how === 'links' && { hard_links: true }), ...(how === 'local' && { local_only: true }) };
-      const { data } = await call('POST', '/admin/backups/{destination}/create', { path: { destination }, body });
-      await reload();
-      return data;
-    });
+    void reload();
   };
   return (
     <FormDialog title={`Back up to ${destination}`} verb="Back up" cautious onClose={onClose} act={start}>
@@ -281,11 +294,7 @@ function MakeDialog({ destination, onClose, reload }: { destination: string; onC
           { value: 'links', label: 'With hard links', hint: 'Quick, on the same disk. A failing disk then damages the snapshot too.' },
         ]}
       />
-      <Notice kind="warn">
-        <p>
-          <strong>This page must stay open.</strong> The backup stops when the tab is closed. For every night, use the timer of the package.
-        </p>
-      </Notice>
+      <p class="dialog-text">The backup goes on when this page is closed. For every night, use the timer of the package.</p>
     </FormDialog>
   );
 }

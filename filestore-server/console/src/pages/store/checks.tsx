@@ -8,7 +8,7 @@ import { forgetRun, runOf, startRun } from '../../data/runs';
 import { useStatus } from '../../data/status';
 import { TwoToneBar } from '../../parts/bar';
 import { Button } from '../../parts/button';
-import { Radios } from '../../parts/checkbox';
+import { Checkbox, Radios } from '../../parts/checkbox';
 import { Command } from '../../parts/command';
 import { FormDialog } from '../../parts/dialog';
 import { ErrorBox } from '../../parts/error';
@@ -22,6 +22,7 @@ import { Table } from '../../parts/table';
 import { Tag } from '../../parts/tag';
 import { Time } from '../../parts/time';
 import { say, sayError } from '../../parts/toast';
+import { href } from '../../router';
 import { Page } from '../../shell/page';
 import { count, counted, size } from '../../text/sizes';
 import { duration } from '../../text/times';
@@ -79,7 +80,7 @@ export function Checks() {
           </Aside>
         </aside>
       </div>
-      {open && <RunDialog onClose={() => setOpen(false)} onStarted={() => setTimeout(() => void status.reload(), 300)} />}
+      {open && <RunDialog onClose={() => setOpen(false)} onStarted={status.reload} />}
     </Page>
   );
 }
@@ -129,13 +130,13 @@ function Running({ running, isOurs, reload }: { running: FsckRunning; isOurs: bo
         </p>
         <TwoToneBar
           label="Check"
-          text={`part ${part + 1} of ${PARTS.length}: ${running.part}`}
+          text={part < 0 ? 'it begins' : `part ${part + 1} of ${PARTS.length}: ${running.part}`}
           done={Math.max(0, part)}
           total={PARTS.length}
         />
         <p class="quiet-text">
-          Part {part + 1} of {PARTS.length}, {PART_WORDS[running.part] ?? running.part}.
-          {isOurs && ' This page must stay open: the check stops when the tab is closed, and can be resumed.'}
+          {part < 0 ? 'It begins.' : `Part ${part + 1} of ${PARTS.length}, ${PART_WORDS[running.part]}.`}
+          {isOurs ? ' Keep this page open to see each finding. The check stops when the tab is closed, and can be resumed.' : ' The check goes on when this page is closed.'}
         </p>
         <State kind={running.found > 0 ? 'bad' : 'ok'}>{running.found > 0 ? `${counted(running.found, 'finding')} so far` : 'Nothing found so far'}</State>
       </div>
@@ -188,6 +189,11 @@ function Summary({ title, of: check, none }: { title: string; of: FsckSummary | 
           check.postponed.length > 0 && ['Left out', `${check.postponed.join(', ')} did not answer`],
         ]}
       />
+      {open > 0 && (
+        <p class="quiet-text">
+          The <a href={href('store/activity')}>activity</a> names each damaged file. To see all findings, check again and let this page list them.
+        </p>
+      )}
     </Panel>
   );
 }
@@ -284,25 +290,30 @@ const RATES = [
   { value: String(1 << 20), label: '1 MiB/s' },
 ] as const;
 
-function RunDialog({ onClose, onStarted }: { onClose: () => void; onStarted: () => void }) {
+function RunDialog({ onClose, onStarted }: { onClose: () => void; onStarted: () => Promise<void> }) {
   const status = useStatus();
   const [deep, setDeep] = useState<'shallow' | 'deep'>('shallow');
   const [rate, setRate] = useState<string>(String(50 << 20));
   const [provider, setProvider] = useState('');
+  const [listed, setListed] = useState(false);
   const providers = status.data?.providers ?? [];
   const bytes = status.data?.bytes ?? 0;
 
-  const start = () => {
+  const start = async () => {
+    const body = {
+      deep: deep === 'deep',
+      ...(deep === 'deep' && rate && { bytes_per_second: Number(rate) }),
+      ...(provider && { provider_code: provider }),
+    };
+    forgetRun(RUN);
+    if (listed) {
+      startRun(RUN, async () => (await call('POST', '/admin/fsck/run', { body })).data as FsckReport);
+      setTimeout(() => void onStarted(), 300);
+    } else {
+      await call('POST', '/admin/fsck/run', { body: { ...body, detach: true } });
+      void onStarted();
+    }
     onClose();
-    startRun(RUN, async () => {
-      const body = {
-        deep: deep === 'deep',
-        ...(deep === 'deep' && rate && { bytes_per_second: Number(rate) }),
-        ...(provider && { provider_code: provider }),
-      };
-      return (await call('POST', '/admin/fsck/run', { body })).data;
-    });
-    onStarted();
   };
 
   return (
@@ -338,12 +349,13 @@ function RunDialog({ onClose, onStarted }: { onClose: () => void; onStarted: () 
           hint={rate && bytes > 0 ? `At least ${duration((bytes / Number(rate)) * 1000)} for everything.` : undefined}
         />
       )}
+      <Checkbox
+        label="List each finding on this page"
+        hint="The page must then stay open: the check stops with it. Otherwise the check goes on without the page, and only the number of findings is kept."
+        checked={listed}
+        onChange={setListed}
+      />
       <p class="dialog-text">A check only reports. It changes nothing.</p>
-      <Notice kind="warn">
-        <p>
-          <strong>This page must stay open.</strong> The check stops when the tab is closed. If you start it again, it resumes.
-        </p>
-      </Notice>
     </FormDialog>
   );
 }

@@ -8,7 +8,7 @@ import { FormDialog } from '../../parts/dialog';
 import { SelectField, TextField } from '../../parts/field';
 import { Notice } from '../../parts/notice';
 import { go } from '../../router';
-import { isOpen, signIn } from '../../session';
+import { isOpen, refreshMe, renewKey, start } from '../../session';
 import { freshKey } from './fresh';
 
 const SCOPES = ['read', 'write', 'delete', 'admin'] as const;
@@ -52,19 +52,24 @@ export function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade:
   const make = async () => {
     setTried(true);
     if (!ready) return;
-    const { data } = await call('POST', '/admin/keys', {
-      body: {
-        name: name.trim(),
-        organizations: reach === 'all' ? ['*'] : organizationIds,
-        scopes: SCOPES.filter((scope) => scopes.has(scope)),
-        ...(life && { expires_in_s: Number(life) }),
-      },
-    });
-    freshKey.value = { key: data, rotated: false };
+    const ask = async () => {
+      const { data } = await call('POST', '/admin/keys', {
+        body: {
+          name: name.trim(),
+          organizations: reach === 'all' ? ['*'] : organizationIds,
+          scopes: SCOPES.filter((scope) => scopes.has(scope)),
+          ...(life && { expires_in_s: Number(life) }),
+        },
+      });
+      freshKey.value = { key: data, rotated: false };
+      return data;
+    };
     if (first) {
-      await signIn(data.key);
+      await renewKey(ask);
+      // The key is here, and is shown as soon as the server answers again.
+      await refreshMe().catch(start);
       go('store/keys');
-    }
+    } else await ask();
     onMade();
   };
 

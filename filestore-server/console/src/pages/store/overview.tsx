@@ -90,11 +90,11 @@ function Advice({ status, onCheck, reload }: { status: StatusReply; onCheck: (co
   return (
     <>
       {status.advice.map((advice, index) => {
-        const provider = status.providers.find((one) => one.provider_code === advice.about);
-        return provider && isDown(provider) && provider.is_configured ? (
-          <DownCard key={advice.about} provider={provider} reads={advice.problem.startsWith('gets no writes')} onCheck={onCheck} />
+        const provider = advice.code === 'provider_failing' && status.providers.find((one) => one.provider_code === advice.provider_code);
+        return provider ? (
+          <DownCard key={provider.provider_code} provider={provider} reads={advice.problem.startsWith('gets no writes')} onCheck={onCheck} />
         ) : (
-          <OtherCard key={`${advice.about} ${index}`} advice={advice} reload={reload} />
+          <OtherCard key={`${advice.code} ${index}`} advice={advice} reload={reload} />
         );
       })}
       {recovered.map((code) => (
@@ -151,7 +151,7 @@ function DownCard({ provider, reads, onCheck }: { provider: AdminProvider; reads
     >
       <p>
         {sync > 0
-          ? `${counted(sync, 'file')} ${sync === 1 ? 'waits' : 'wait'} to be copied and ${sync === 1 ? 'is' : 'are'} safe where they are now. `
+          ? `${counted(sync, 'file')} ${sync === 1 ? 'waits' : 'wait'} to be copied and ${sync === 1 ? 'is safe where it is' : 'are safe where they are'} now. `
           : 'No file waits to be copied there. '}
         {purge + dropped > 0 && `${counted(purge + dropped, 'removal')} ${purge + dropped === 1 ? 'waits' : 'wait'}. `}
         Waiting work continues by itself when {code} answers.
@@ -176,26 +176,43 @@ const ABOUT: Record<string, string> = {
   checks: 'Checks',
   uploads: 'Uploads',
   sync: 'Sync',
+  events: 'Events',
+  webhooks: 'Webhooks',
 };
 
-const GRAVE = new Set(['database', 'storage', 'records', 'blobs']);
+const GRAVE = new Set(['database_fault', 'storage_fault', 'disk_full', 'damaged_rows', 'missing_blobs']);
+/** Where each kind of problem is looked at. */
+const PLACES: Record<string, [path: string, words: string]> = {
+  open_findings: ['store/checks', 'Open checks'],
+  webhook_failing: ['store/webhooks', 'Open webhooks'],
+  webhook_disabled: ['store/webhooks', 'Open webhooks'],
+};
 
 function OtherCard({ advice, reload }: { advice: StatusAdvice; reload: () => Promise<void> }) {
+  const { code, command, organization_id } = advice;
+  const place = PLACES[code];
   return (
     <AdviceCard
-      kind={GRAVE.has(advice.about) || /refused/.test(advice.problem) ? 'bad' : 'warn'}
+      kind={GRAVE.has(code) ? 'bad' : 'warn'}
       title={`${ABOUT[advice.about] ?? advice.about}: ${advice.problem}`}
       action={
-        advice.about === 'sync' ? (
+        code === 'sync_failed' ? (
           <Button icon="rotate-cw" onClick={() => retrySync(reload)}>
             Retry
           </Button>
+        ) : place ? (
+          <LinkButton href={href(place[0])}>{place[1]}</LinkButton>
         ) : (
-          advice.about === 'checks' && <LinkButton href={href('store/checks')}>Open checks</LinkButton>
+          command && <CopyButton text={command}>Copy the command</CopyButton>
         )
       }
     >
       <WithCode text={`${advice.next.charAt(0).toUpperCase()}${advice.next.slice(1)}.`} />
+      {code === 'sync_failed' && organization_id && (
+        <p>
+          <a href={href(`org/${organization_id}/files`, { sync_status: 'FAILED' })}>Show the files of organization {organization_id}</a>
+        </p>
+      )}
     </AdviceCard>
   );
 }
@@ -402,10 +419,10 @@ function MigrationRows({ status, reload }: { status: StatusReply; reload: () => 
             <a class="plain-link" href={href(`org/${migration.organization_id}/storage`)}>
               Organization {migration.organization_id}
             </a>{' '}
-            to {migration.to}, {counted(migration.files, 'file')} of {size(migration.bytes)} moved
+            to {migration.to}, {count(migration.files)} of {counted(migration.planned_files ?? migration.files, 'file')} moved
           </p>
           <div class="work-bar thin">
-            <TwoToneBar label="Migration" text={`${counted(migration.files, 'file')} moved`} done={0} total={null} />
+            <TwoToneBar label="Migration" text={`${counted(migration.files, 'file')} moved`} done={migration.bytes} total={migration.planned_bytes} />
           </div>
           <div class="work-act">
             <Button
@@ -514,7 +531,7 @@ function BackupRows() {
   }
   return (
     <>
-      {backups.data.map(({ name, snapshots, error }) => {
+      {backups.data.map(({ name, snapshots, isBusy, error }) => {
         const newest: Snapshot | undefined = snapshots?.at(-1);
         const damaged = newest ? newest.damaged + newest.damaged_records : 0;
         return (
@@ -527,14 +544,14 @@ function BackupRows() {
                   , taken <Time at={newest.created_at} within />, {counted(newest.files, 'file')}
                 </>
               ) : (
-                `, ${error ? 'cannot be read' : 'no snapshot yet'}`
+                `, ${error ? 'cannot be read' : isBusy ? 'a run works there' : 'no snapshot yet'}`
               )}
             </p>
             <div class="work-bar">
               {newest ? (
                 <State kind={damaged > 0 ? 'bad' : 'ok'}>{damaged > 0 ? `${count(damaged)} damaged` : 'Nothing damaged'}</State>
               ) : (
-                <State kind={error ? 'bad' : 'wait'}>{error ? 'Not there' : 'Waits for its first'}</State>
+                <State kind={error ? 'bad' : isBusy ? 'busy' : 'wait'}>{error ? 'Not there' : isBusy ? 'Under way' : 'Waits for its first'}</State>
               )}
             </div>
             <div class="work-act">

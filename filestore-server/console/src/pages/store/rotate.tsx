@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { call, type KeyReply } from '../../api/call';
 import { Radios } from '../../parts/checkbox';
 import { FormDialog } from '../../parts/dialog';
-import { me, signIn } from '../../session';
+import { me, refreshMe, renewKey } from '../../session';
 import { spoken } from '../../text/names';
 import { freshKey } from './fresh';
 
@@ -29,12 +29,17 @@ export function RotateDialog({
   const own = me.value?.key?.id === target.id;
 
   const rotate = async () => {
-    const { data } = await call('POST', '/admin/keys/{key_id}/rotate', {
-      path: { key_id: target.id },
-      body: { overlap_s: Number(overlap) },
-    });
-    if (own) await signIn(data.key);
-    freshKey.value = { key: data, rotated: true };
+    const make = async () => {
+      const path = { key_id: target.id };
+      const { data } = await call('POST', '/admin/keys/{key_id}/rotate', { path, body: { overlap_s: Number(overlap) } });
+      // Shown before anything else can fail: nobody gets it a second time.
+      freshKey.value = { key: data, rotated: true };
+      return data;
+    };
+    if (own) {
+      await renewKey(make);
+      void refreshMe().catch(() => undefined);
+    } else await make();
     onRotated();
   };
 

@@ -22,6 +22,7 @@ import { Time } from '../../parts/time';
 import { say } from '../../parts/toast';
 import { href } from '../../router';
 import { Page } from '../../shell/page';
+import { spoken } from '../../text/names';
 import { count, counted, size } from '../../text/sizes';
 import { retrySync, stopMigration } from './overview';
 import { PurgeDialog } from './purge';
@@ -203,8 +204,8 @@ function Migrations({ status, reload }: { status: StatusReply; reload: () => Pro
               ),
             },
             { title: 'To', cell: (migration) => migration.to },
-            { title: 'Files moved', align: 'end', cell: (migration) => <Count value={migration.files} /> },
-            { title: 'Bytes moved', align: 'end', cell: (migration) => <Size bytes={migration.bytes} /> },
+            { title: 'Files moved', align: 'end', cell: (migration) => <><Count value={migration.files} />{migration.planned_files !== null && ` of ${count(migration.planned_files)}`}</> },
+            { title: 'Bytes moved', align: 'end', cell: (migration) => <><Size bytes={migration.bytes} />{migration.planned_bytes !== null && ` of ${size(migration.planned_bytes)}`}</> },
           ]}
           buttons={(migration) => (
                 <Button
@@ -297,7 +298,7 @@ function Uploads({ status }: { status: StatusReply }) {
                         <Button
                           size="small"
                           kind="danger"
-                          label={`Cancel the upload ${upload.original_name ?? upload.upload_id}`}
+                          label={`Cancel the upload ${spoken(upload.original_name ?? upload.upload_id)}`}
                           onClick={() => cancel(upload.upload_id, upload.original_name, list.reload)}
                         >
                           Cancel
@@ -316,7 +317,7 @@ function Uploads({ status }: { status: StatusReply }) {
 async function cancel(upload_id: string, name: string | null, reload: () => Promise<void>): Promise<void> {
   const done = await ask({
     title: 'Cancel this upload?',
-    text: `The bytes of ${name ?? upload_id} that the server has are removed. The client cannot continue the upload.`,
+    text: `The bytes of ${spoken(name ?? upload_id)} that the server has are removed. The client cannot continue the upload.`,
     verb: 'Cancel the upload',
     danger: true,
     act: () => call('POST', '/admin/uploads/{upload_id}/cancel', { path: { upload_id }, body: {} }),

@@ -39,14 +39,14 @@ const COLUMNS = ['Name', 'Size', 'Sub-system', 'Deleted', 'Time left', ''];
 export function TrashPage() {
   const org = organization.value ?? '';
   const phone = usePhone();
-  const prefix = route.value.query.get('name_prefix');
-  const filter: Filter = { organization: org, metadata: [], deleted: true, ...(prefix ? { name_prefix: prefix } : {}) };
+  const part = route.value.query.get('name_contains');
+  const filter: Filter = { organization: org, metadata: [], deleted: true, ...(part ? { name_contains: part } : {}) };
   const key = filterKey(filter);
   useEffect(() => {
     openListing(filter);
   }, [key]);
   useEffect(() => letIn(atTop), []);
-  useEffect(() => clearSelection, [org]);
+  useEffect(() => clearSelection, [key]);
   const listing = current.value;
   const mine = listing !== null && filterKey(listing.filter) === key ? listing : null;
   if (mine) void mine.version.value;
@@ -77,8 +77,8 @@ export function TrashPage() {
           </Notice>
         </div>
       )}
-      {empty && grace > 0 && (prefix ? (
-        <Empty icon="search" title={<>No name in the trash begins with “{prefix}”</>} action={<Button onClick={() => go(`org/${org}/trash`)}>Show all</Button>} />
+      {empty && grace > 0 && (part ? (
+        <Empty icon="search" title={<>No name in the trash contains “{part}”</>} action={<Button onClick={() => go(`org/${org}/trash`)}>Show all</Button>} />
       ) : (
         <Empty icon="trash-2" title="The trash is empty" action={<a class="button plain" href={href(`org/${org}/files`)}><span class="button-word">To the files</span></a>}>
           Deleted files stay here for {duration(grace * 1000)} and can be restored.
@@ -91,7 +91,6 @@ export function TrashPage() {
           <Browser listing={mine} shape={phone ? PHONE : LIST} label="Deleted files" kind="list" columns={COLUMNS.length}
             head={phone ? undefined : <Head />} cell={(record, state) => (phone ? <PhoneRow record={record} state={state} /> : <Row record={record} state={state} />)}
             blank={<span class="block word" />} onOpen={(record) => go(pathOf(record))} onMenu={menu}
-            foot={error !== null && <div class="browser-note"><ErrorBox error={error} onRetry={() => mine.retry()} what="The next files" /></div>}
             padEnd={selection.value.size > 0 ? 72 : 16} />
         </div>
       )}

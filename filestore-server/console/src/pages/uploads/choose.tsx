@@ -8,12 +8,12 @@ import { CancelButton, Dialog } from '../../parts/dialog';
 import { TextField } from '../../parts/field';
 import { say } from '../../parts/toast';
 import { route } from '../../router';
-import { may, me, onEnd } from '../../session';
-import { counted, size } from '../../text/sizes';
+import { may, me } from '../../session';
+import { count, counted, size } from '../../text/sizes';
 import { batchRefusal } from '../../upload/checks';
 import { filesOf, hasFiles, take, type Dropped } from '../../upload/dropped';
 import type { Target } from '../../upload/item';
-import { add, addBatch } from '../../upload/queue';
+import { add, addBatch, addUnread } from '../../upload/queue';
 import { begun } from '../../upload/unfinished';
 
 const SUB_SYSTEM = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -28,12 +28,10 @@ export const target = computed<Target | null>(() => {
   return org !== null && sub !== null && route.value.params['org'] !== undefined ? { organization: org, subSystem: sub } : null;
 });
 
-/** Files whose sub-system is asked for. */
+/** Files whose sub-system is asked for. They outlive the session, as the queue does. */
 const asked = signal<{ organization: string; files: File[] } | null>(null);
 /** The last answer for each organization. */
 const answers = new Map<string, string>();
-
-onEnd(() => (asked.value = null));
 
 /** Asks the browser for files or for a folder, and uploads them. With `ask`, all choices are shown before. */
 export function chooseFiles({ folder = false, ask = false } = {}): void {
@@ -55,18 +53,31 @@ async function receive(dropped: Dropped, ask = false): Promise<void> {
     return;
   }
   const unsure: File[] = [];
+  const unread: string[] = [];
   let any = false;
-  for await (const files of filesOf(dropped)) {
+  let queued = 0;
+  for await (const files of filesOf(dropped, unread)) {
     any ||= files.length > 0;
-    // What an earlier visit has begun goes on at its own sub-system.
-    const known = await begun(org, files);
+    // What an earlier visit has begun goes on at its own sub-system, unless it is to go to another.
+    const known = await begun(org, to?.subSystem ?? null, files);
     for (const [file, entry] of known) add([file], { organization: org, subSystem: entry.sub_system });
     const fresh = files.filter((file) => !known.has(file));
-    if (to) add(fresh, to);
+    if (to) queued += add(fresh, to);
     else unsure.push(...fresh);
   }
+  addUnread(unread, to ?? { organization: org, subSystem: '' });
   if (unsure.length > 0) asked.value = { organization: org, files: unsure };
-  else if (!any) say('There are no files in there.');
+  sayLeftOut(unread.length, queued);
+  if (!any && unread.length === 0) say('There are no files in there.');
+}
+
+/** Says what does not go into the queue. */
+function sayLeftOut(unread: number, queued: number): void {
+  const parts = [
+    ...(unread > 0 ? [`${count(unread)} could not be read`] : []),
+    ...(queued > 0 ? [`${counted(queued, 'file')} ${queued === 1 ? 'is' : 'are'} in the queue already`] : []),
+  ];
+  if (parts.length > 0) say(`${parts.join('. ')}.`);
 }
 
 /** Stands once in the page: takes what is dropped or pasted anywhere, and asks what is not known. */
@@ -144,7 +155,7 @@ function TargetDialog({ organization: org, files, onClose }: { organization: str
     onClose();
     const to = { organization: org, subSystem: sub };
     if (whole) addBatch(files, to);
-    else add(files, to);
+    else sayLeftOut(0, add(files, to));
   };
   return (
     <Dialog

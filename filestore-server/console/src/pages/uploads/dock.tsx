@@ -38,7 +38,7 @@ export function sorted(rows: number): Item[] {
 /** What the dock says of itself. */
 export function heading({ active, paused, files, stored, failed }: Totals): string {
   if (active > 0) {
-    const targets = new Set(all().filter((item) => item.state !== 'stored').map((item) => item.target.subSystem));
+    const targets = new Set(all().filter((item) => item.state === 'running' || item.state === 'waiting').map((item) => item.target.subSystem));
     return targets.size === 1 ? `Uploading to ${[...targets][0]}` : `Uploading ${counted(files - stored, 'file')}`;
   }
   if (paused > 0) return `${counted(paused, 'upload')} paused`;

@@ -82,7 +82,8 @@ function refused({ problem, files, count }: Item): string {
 }
 
 function Acts({ item }: { item: Item }) {
-  const { state, name } = item;
+  const { state } = item;
+  const name = spoken(item.name);
   if (state === 'stored') return <span class="upload-done" role="img" aria-label="Stored"><Icon name="circle-check" size={18} /></span>;
   return (
     <div class="upload-acts">
@@ -104,7 +105,7 @@ async function cancel(item: Item): Promise<void> {
   pause(item);
   const isCancelled = await ask({
     title: 'Cancel this upload?',
-    text: `The server removes the ${size(item.stored)} of ${item.name} that it has.`,
+    text: `The server removes the ${size(item.stored)} of ${spoken(item.name)} that it has.`,
     verb: 'Cancel the upload',
     danger: true,
     act: () => remove(item),
@@ -125,12 +126,12 @@ export function UnfinishedRow({ entry }: { entry: StoredUpload }) {
       </div>
       <div class="upload-acts">
         <IconButton
-          name={`Give up ${entry.name}`}
+          name={`Give up ${spoken(entry.name)}`}
           icon="x"
           onClick={() =>
             ask({
               title: 'Give up this upload?',
-              text: `The server removes the ${size(entry.stored)} of ${entry.name} that it has.`,
+              text: `The server removes the ${size(entry.stored)} of ${spoken(entry.name)} that it has.`,
               verb: 'Give up',
               danger: true,
               act: () => giveUp(entry),

@@ -1,1 +1,0 @@
-import{Ma as a,a as m,b as n}from"./chunk-JVMS3LQG.js";function s({commands:s,label:e="command"}){let o=s.join("\n");return m("div",{class:"command"},m("pre",{tabIndex:0,"aria-label":e},s.map((a,s)=>m("code",{key:s,class:"command-line"},a.split(" ").map((a,s)=>m(n,{key:s},s>0&&" ",m("span",{class:"command-word"},a)))))),m(a,{text:o,what:e}))}export{s as a};
