@@ -66,13 +66,8 @@ struct Desk {
 #[derive(Clone)]
 pub(crate) struct Receiver {
     desk: Arc<Mutex<Desk>>,
-}
-
-impl Default for Receiver {
-    fn default() -> Self {
-        let desk = Desk { mood: Mood::Well, received: Vec::new(), moment: 0 };
-        Self { desk: Arc::new(Mutex::new(desk)) }
-    }
+    /// True if it refuses some events at all times, so that some wait at each kill.
+    is_picky: bool,
 }
 
 impl Desk {
@@ -90,6 +85,13 @@ impl Endpoints for Receiver {
 }
 
 impl Receiver {
+    /// Creates a receiver whose mood changes, or one that is always picky.
+    pub(crate) fn new(is_picky: bool) -> Self {
+        let mood = if is_picky { Mood::Picky } else { Mood::Well };
+        let desk = Desk { mood, received: Vec::new(), moment: 0 };
+        Self { desk: Arc::new(Mutex::new(desk)), is_picky }
+    }
+
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap()
     }
@@ -117,6 +119,7 @@ impl Receiver {
             pause(30, 900).await;
             let index = usize::try_from(simulation::below(8)).unwrap();
             let mood = bad.get(index).copied().unwrap_or(Mood::Well);
+            let mood = if self.is_picky { Mood::Picky } else { mood };
             simulation::note(|| format!("mood of the receiver: {mood:?}"));
             self.desk().mood = mood;
         }

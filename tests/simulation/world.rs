@@ -188,7 +188,7 @@ impl World {
             providers: SimulatedProviders::enter(),
             now: BEGIN,
             lives: 0,
-            receiver: Receiver::default(),
+            receiver: Receiver::new(damage == Damage::TakesDeliveries),
             model: RefCell::default(),
             own: (0..CLIENTS).map(|_| Own::default()).collect(),
         }
