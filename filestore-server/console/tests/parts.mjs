@@ -251,7 +251,7 @@ async function file({ browser, gate, key, out, server }) {
 
   // Walk along the list, and back to it.
   await page.getByRole('link', { name: 'Back to the files' }).click();
-  await page.getByRole('searchbox').fill('proof-0');
+  await page.getByRole('searchbox').fill('proof-1');
   await page.getByText('10 files').waitFor();
   await cells(page).first().click();
   await page.getByText('1 of 10').waitFor();
