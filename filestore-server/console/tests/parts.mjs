@@ -251,7 +251,7 @@ async function file({ browser, gate, key, out, server }) {
 
   // Walk along the list, and back to it.
   await page.getByRole('link', { name: 'Back to the files' }).click();
-  await page.getByRole('searchbox').fill('proof-0');
+  await page.getByRole('searchbox').fill('proof-1');
   await page.getByText('10 files').waitFor();
   await cells(page).first().click();
   await page.getByText('1 of 10').waitFor();
@@ -272,9 +272,11 @@ async function file({ browser, gate, key, out, server }) {
   await toast(page, 'Kept for good').waitFor();
   assert.equal((await api('GET', `/files/${temp.file_id}/info`)).status, 'READY');
 
-  await page.goto(`${gate.url}/console/${organization}/files/01M80000000000000000000000`);
   expect(/404/);
+  const explained = page.waitForResponse(/explain$/);
+  await page.goto(`${gate.url}/console/${organization}/files/01M80000000000000000000000`);
   await page.getByText('Not there, or not yours').waitFor();
+  await (await explained).finished();
   expect();
 }
 

@@ -219,6 +219,7 @@ async function givenUpAfterAReload(story) {
   page.removeAllListeners('dialog');
   page.once('dialog', (dialog) => void dialog.accept());
   await page.goto(`${line.url}/console/${organization}/files?sub_system=elsewhere`);
+  await page.getByText('No file fits the filter').waitFor();
   await page.getByRole('heading', { name: '1 upload not finished' }).waitFor();
   await drop(page, [file]);
   await headed(page, '1 file stored');
@@ -244,6 +245,7 @@ async function namesakesAndUnread(story) {
   }
   await files.put('twins/locked.txt', 10);
   const { line, page } = await behind(story, `${organization}/files?sub_system=twins`);
+  await page.getByText('No file fits the filter').waitFor();
   await page.evaluate(() => {
     const spoil = (event) => {
       const reader = Object.getPrototypeOf(event.dataTransfer.items[0].webkitGetAsEntry().createReader());

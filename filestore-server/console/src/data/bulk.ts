@@ -32,8 +32,18 @@ export const refusals = signal<Refusal[]>([]);
  * When this page last changed a file, by the server's clock. Events of thousands of files lag behind the replies, and an
  * older one says nothing about the file any more.
  */
-const changedAt = new Map<string, number>();
-export const isOutdated = (id: string, timestamp: string): boolean => (changedAt.get(id) ?? 0) > Date.parse(timestamp);
+const changedAt = new Map<string, { at: number; verb: Run['verb'] }>();
+/** The page knows the server's clock to a second or so. */
+const CLOCK_MS = 2_000;
+
+/** What to do with an event: act on it, ignore it, or ask for the record, if the clocks do not tell what was first. */
+export function judge(id: string, type: string, timestamp: string): 'act' | 'ask' | 'ignore' {
+  const change = changedAt.get(id);
+  if (!change) return 'act';
+  const later = Date.parse(timestamp) - change.at;
+  if (later < -CLOCK_MS) return 'ignore';
+  return later < CLOCK_MS && type === { trash: 'file.restored', restore: 'file.deleted' }[change.verb] ? 'ask' : 'act';
+}
 
 const verbs = {
   trash: async (ids: string[], signal: AbortSignal) => {
@@ -70,7 +80,7 @@ export async function runBulk(
         if (!record) continue;
         if (result.done || result.error === null) {
           done.push(record);
-          changedAt.set(result.id, sent);
+          changedAt.set(result.id, { at: sent, verb });
         } else outcome.refused.push({ record, detail: result.error.detail, code: result.error.code });
       }
       outcome.done.push(...done);

@@ -2,7 +2,7 @@
 import { effect, signal } from '@preact/signals';
 import { call, canRetry, type FileRecord, type LogEvent } from '../api/call';
 import { onEnd } from '../session';
-import { isOutdated } from './bulk';
+import { judge } from './bulk';
 import { drop } from './selection';
 import { onEvent, onGap } from './events';
 import { admits, filterKey, Listing, type Filter } from './listing';
@@ -81,7 +81,10 @@ onEvent((event) => {
   const listing = current.peek();
   const id = event.data.file_id;
   if (event.type.startsWith('file.')) refreshUsage(800);
-  if (!listing || !id || !concerns(event, listing.filter) || isOutdated(id, event.timestamp)) return;
+  if (!listing || !id || !concerns(event, listing.filter)) return;
+  const verdict = judge(id, event.type, event.timestamp);
+  if (verdict === 'ask') reread(id);
+  if (verdict !== 'act') return;
   const { filter } = listing;
   const arrives = filter.deleted ? ['file.deleted', 'file.expired'] : ['file.uploaded', 'file.put_back'];
   const leaves = filter.deleted ? ['file.restored', 'file.purged'] : ['file.deleted', 'file.expired', 'file.purged'];
