@@ -483,7 +483,11 @@ async function million({ browser, gate, key, asked }) {
     for (const [index, id] of ids) assert.equal(id, idOf(index - 2), `row ${index}`);
     seen.push(...ids.map(([, id]) => id));
     await page.evaluate(() => (document.querySelector('.scroller').scrollTop += 600));
-    await page.waitForFunction(() => document.querySelectorAll('.line.row[data-id]').length > 10);
+    // Until the first row in view is drawn. A row of a list is 42 pixels high.
+    await page.waitForFunction(() => {
+      const index = Math.ceil(document.querySelector('.scroller').scrollTop / 42) + 2;
+      return document.querySelector(`.line.row[data-id][aria-rowindex="${index}"]`);
+    });
   }
   assert.ok(new Set(seen).size > 400);
 }
