@@ -69,6 +69,7 @@ tables! {
         ..trusted_proxies,
         ..allowed_hosts,
         ..auth,
+        ..console,
         ..insecure_no_auth,
         ..first_key_hash_file,
         ..check_providers,

@@ -326,6 +326,14 @@ impl Failure {
     }
 }
 
+/// Replies 404 instead of 410, to clients that do not know 410.
+pub(crate) fn without_gone(mut response: Response) -> Response {
+    if response.status() == StatusCode::GONE {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    response
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -19,14 +19,14 @@ mod packed;
 mod unshared;
 
 pub(crate) use document::NOSNIFF;
-pub(crate) use error::{Failure, MERGE_PATCH};
+pub(crate) use error::{Failure, MERGE_PATCH, without_gone};
 pub(crate) use not_ready::not_ready;
 pub(crate) use packed::ok_packed;
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
     EVENT_STREAM, Empty, Unfinished, accepted, as_ok, created, created_again, empty, event_stream,
     found, json_text, metrics, moved, not_modified, ok, ok_streamed, page, preflight, see_other,
-    with_etag, without_gone,
+    with_etag,
 };
 
 #[cfg(test)]

@@ -143,14 +143,6 @@ pub(crate) fn as_ok(mut response: Response) -> Response {
     response
 }
 
-/// Replies 404 instead of 410, to clients that do not know 410.
-pub(crate) fn without_gone(mut response: Response) -> Response {
-    if response.status() == StatusCode::GONE {
-        *response.status_mut() = StatusCode::NOT_FOUND;
-    }
-    response
-}
-
 /// Replies 303 to `location`.
 pub(crate) fn see_other(location: HeaderValue) -> Response {
     let mut response = Response::default();

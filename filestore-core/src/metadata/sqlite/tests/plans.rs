@@ -412,6 +412,8 @@ async fn every_column_of_a_listings_index_narrows_it() {
         let bounds = if query.contains("file_terms") {
             assert!(rest[0].starts_with("SEARCH files USING") && rest[0].ends_with("(file_id=?)"));
             "term=? AND is_deleted=? AND in_status=? AND of_file>? AND of_file<?)"
+        } else if query.contains("ORDER BY purge_marked_at") {
+            "(purge_marked_at,file_id)<(?,?))"
         } else if query.contains("sync_status = '") {
             "sync_status=? AND file_id>? AND file_id<?)"
         } else if query.contains("original_name = :name") {
