@@ -164,6 +164,7 @@ fn add_own_rules(request: &str, schema: &mut Value) {
         ("EraseRequest", "confirm", json!({ "pattern": ORGANIZATION_ID })),
         ("PruneBackups", "keep", json!({ "minimum": 1, "maximum": u64::MAX })),
         ("SignUploadRequest", "mime_type", json!({ "maxLength": 255, "pattern": MIME_TYPE })),
+        ("SignUploadRequest", "count", json!({ "minimum": 1, "maximum": 100 })),
     ];
 
     for (_, name, rule) in rules.iter().filter(|(of, _, _)| *of == request) {
