@@ -62,17 +62,17 @@ function carry(client) {
 // A request that was delayed on the line that broke can reach the server after its successor, and end it. tus clients take
 // that for final (docs/reference/http/resumable-uploads.md), so the upload is then made once more.
 async function broken(part) {
-  const once = async () => {
+  const attempt = async () => {
     const before = line.breaks;
     line.left = 900_000;
     const outcome = await part();
     assert.equal(line.breaks, before + 1, 'the line broke');
     return outcome;
   };
-  return once().catch((error) => {
+  return attempt().catch((error) => {
     if (!String(error).includes('upload_superseded')) throw error;
     console.log('a delayed request ended an upload: once more');
-    return once();
+    return attempt();
   });
 }
 
