@@ -69,7 +69,7 @@ async fn main() -> Result<()> {
     assert_ne!(first.blob.sha256, second.blob.sha256);
 
     let files = avatars.store.scoped(&avatars.scope);
-    for size in [100, 400] {
+    for size in [200, 400] {
         let (_, variant) = files.variant(second.file_id, size).await?;
         println!("at {size} pixels: {variant:?}");
     }
