@@ -307,8 +307,8 @@ pub mod uploads {
     pub use crate::domain::id::UploadId;
     pub use crate::domain::report::erasure::Era;
     pub use crate::service::{
-        Append, BodyCheck, CreatedUpload, Ends, GivenName, IdempotencyKey, NewResumable, PartHints,
-        Recheck, ReplacementClaims, ResumablePermit, ResumableTarget, ResumableUploads,
+        Append, Arrival, BodyCheck, CreatedUpload, Ends, GivenName, IdempotencyKey, NewResumable,
+        PartHints, Recheck, ReplacementClaims, ResumablePermit, ResumableTarget, ResumableUploads,
         UploadClaims, UploadSession, Uploaded, Uploads,
     };
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use filestore_core::api;
 use filestore_core::events::{After, Event, EventKind};
-use filestore_core::internals::service::{Arrival, Endpoints};
+use filestore_core::internals::service::{Endpoints, Posted};
 use filestore_core::internals::tasks::simulation;
 use filestore_core::webhooks::{FailureState, NewWebhook, Redeliver, WebhookId};
 use filestore_core::{FileId, FileStore, OrganizationId};
@@ -78,9 +78,9 @@ impl Desk {
 }
 
 impl Endpoints for Receiver {
-    fn receive(&self, arrival: Arrival) -> BoxFuture<'static, Option<u16>> {
+    fn receive(&self, posted: Posted) -> BoxFuture<'static, Option<u16>> {
         let receiver = self.clone();
-        Box::pin(async move { receiver.take(arrival).await })
+        Box::pin(async move { receiver.take(posted).await })
     }
 }
 
@@ -125,7 +125,7 @@ impl Receiver {
         }
     }
 
-    async fn take(&self, Arrival { url, id, body }: Arrival) -> Option<u16> {
+    async fn take(&self, Posted { url, id, body }: Posted) -> Option<u16> {
         let body = String::from_utf8(body.to_vec()).unwrap();
         let (mood, number) = {
             let mut desk = self.desk();

@@ -96,20 +96,20 @@ pub use request::{
 };
 pub use uploads::claims::{ReplacementClaims, UploadClaims};
 pub use uploads::idempotency::IdempotencyKey;
-pub use uploads::resumable::ResumableUploads;
 #[cfg(feature = "internals")]
 pub use uploads::resumable::judge_terms;
 pub use uploads::resumable::permit::ResumablePermit;
 pub use uploads::resumable::request::{
     Append, BodyCheck, CreatedUpload, Ends, NewResumable, Recheck, ResumableTarget,
 };
+pub use uploads::resumable::{Arrival, ResumableUploads};
 pub(crate) use uploads::resumable::{clear_ended, reopen_stalled_uploads, upkeep_of_uploads};
 pub use uploads::session::UploadSession;
 pub use uploads::upload::Uploads;
 #[cfg(feature = "webhooks")]
 pub use webhooks::Webhooks;
 #[cfg(all(feature = "webhooks", any(test, feature = "internals")))]
-pub use webhooks::{Arrival, Endpoints};
+pub use webhooks::{Endpoints, Posted};
 
 /// The health of a store's database and storage.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use filestore_core::keys::{ApiKey, KeyId, KeyScope};
 use filestore_core::receipts::DeletedBy;
-use filestore_core::uploads::{Era, UploadSession};
+use filestore_core::uploads::{Arrival, Era, ResumableUploads, UploadSession};
 use filestore_core::{FileRecord, FileStore, OrganizationId, Scope};
 use http::{HeaderMap, Method};
 use serde_json::Value;
@@ -142,6 +142,8 @@ pub(crate) struct Call {
     pub(crate) notes: Option<Notes>,
     /// The era in which the request began. A later erasure ends its uploads.
     pub(crate) era: Era,
+    /// The order in which requests arrived, so that a delayed one ends no newer one of its upload.
+    pub(crate) arrived: Arrival,
 }
 
 /// Omits headers and query, because they contain keys and signatures.
@@ -161,6 +163,11 @@ impl Call {
     /// Returns the store of files.
     pub(crate) fn store(&self) -> &FileStore {
         &self.app.store
+    }
+
+    /// Returns the resumable uploads, for this request.
+    pub(crate) fn resumable(&self) -> ResumableUploads<'_> {
+        self.store().resumable().with_arrival(self.arrived)
     }
 
     /// Returns the caller's name for purge receipts.
@@ -269,6 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
         let options = ServiceOptions::default();
+        let arrived = store.resumable().arrive();
         let app = App::new(store, options, Base::default(), Audit::default());
         let call = Call {
             app: Arc::new(app),
@@ -284,6 +292,7 @@ mod tests {
             query: "sig=secret".to_owned(),
             notes: None,
             era: Era::default(),
+            arrived,
         };
         let shown = format!("{call:?}");
         assert!(shown.contains("GET") && !shown.contains("secret"), "{shown}");

@@ -45,6 +45,7 @@ fn call_of(app: &Arc<App>, method: Method, route: Option<&'static Route>) -> Arc
         query: String::new(),
         notes: None,
         era: app.store.uploads().era(),
+        arrived: app.store.resumable().arrive(),
     })
 }
 

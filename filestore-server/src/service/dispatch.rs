@@ -406,6 +406,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts, connection: Connection) -> Call {
         query: parts.uri.query().unwrap_or_default().to_owned(),
         notes: Notes::of(route, parts.uri.path()),
         era: app.store.uploads().era(),
+        arrived: app.store.resumable().arrive(),
     }
 }
 

@@ -59,21 +59,12 @@ function carry(client) {
 }
 
 // Runs a part during which the line breaks once.
-// A request that was delayed on the line that broke can reach the server after its successor, and end it. tus clients take
-// that for final (docs/reference/http/resumable-uploads.md), so the upload is then made once more.
 async function broken(part) {
-  const attempt = async () => {
-    const before = line.breaks;
-    line.left = 900_000;
-    const outcome = await part();
-    assert.equal(line.breaks, before + 1, 'the line broke');
-    return outcome;
-  };
-  return attempt().catch((error) => {
-    if (!String(error).includes('upload_superseded')) throw error;
-    console.log('a delayed request ended an upload: once more');
-    return attempt();
-  });
+  const before = line.breaks;
+  line.left = 900_000;
+  const outcome = await part();
+  assert.equal(line.breaks, before + 1, 'the line broke');
+  return outcome;
 }
 
 // Asks over the admin socket, which needs no key.

@@ -33,7 +33,7 @@ pub(crate) use sender::Lookup;
 use sender::SystemLookup;
 pub(crate) use sender::{Delivery, Sender};
 #[cfg(any(test, feature = "internals"))]
-pub use simulated::{Arrival, Endpoints};
+pub use simulated::{Endpoints, Posted};
 
 use super::FileStore;
 use super::work::wake::Wake;
@@ -72,7 +72,7 @@ pub(crate) struct WebhookState {
     pub(crate) wanted: Wake,
     sender: Mutex<Option<Arc<Sender>>>,
     lookup: Mutex<Arc<dyn sender::Lookup>>,
-    /// What gets the deliveries in place of the network.
+    /// Simulated endpoints, which get the deliveries in place of the network.
     #[cfg(any(test, feature = "internals"))]
     endpoints: Mutex<Option<Arc<dyn Endpoints>>>,
     /// The last ping of each webhook.

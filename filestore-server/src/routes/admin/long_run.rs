@@ -408,6 +408,7 @@ mod tests {
         let route = route_table::find(&Method::POST, &app.base, path);
         let call = Call {
             era: app.store.uploads().era(),
+            arrived: app.store.resumable().arrive(),
             app: Arc::new(app),
             id: RequestId::fresh(),
             route,

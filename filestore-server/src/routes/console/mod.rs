@@ -10,8 +10,8 @@
 //! # Security
 //! The files contain no data, so they need no key. The policy lets the page run its own scripts only, and lets no
 //! other site frame it. `console/signed-out` makes the browser forget what it cached, if the console itself leads there.
-//! What the browser stores is never cleared: it belongs to the whole origin, also to an application that mounts the
-//! service.
+//! The browser's storage is never cleared, because it belongs to the whole origin, also to an application that mounts
+//! the service.
 
 mod dist;
 #[cfg(test)]

@@ -327,6 +327,7 @@ mod tests {
             query: String::new(),
             notes: None,
             era: store.uploads().era(),
+            arrived: store.resumable().arrive(),
         })
     }
 

@@ -93,7 +93,7 @@ async fn tus(
 ) -> Result<Response, Failure> {
     if let Some(parts) = creation.concat.as_ref().and_then(|concat| concat.parts.as_ref()) {
         let (caller, scope) = (call.caller.idempotency_scope(), &*call.caller.scope);
-        let uploads = call.store().resumable();
+        let uploads = call.resumable();
         let created = uploads.concatenate(new, parts, &caller, scope, Some(recheck(call))).await?;
         report_replaced(call, &created.upload);
         return replies::tus_created(call, &created.upload, created.is_replay).await;
@@ -103,7 +103,7 @@ async fn tus(
         expect_bytes(call, MEDIA_TYPE)?;
     }
     let is_empty = new.length == Some(0);
-    let created = call.store().resumable().create(new).await?;
+    let created = call.resumable().create(new).await?;
     let mut upload = created.upload;
     if (has_body && upload.offset == 0 || is_empty) && !upload.is_finished() {
         let asked = Appending {
@@ -124,7 +124,7 @@ async fn draft(
     creation: Creation,
     body: Body,
 ) -> Result<Response, Failure> {
-    let created = call.store().resumable().create(new).await?;
+    let created = call.resumable().create(new).await?;
     let mut upload = created.upload;
     if upload.offset == 0 && !upload.is_finished() {
         let ends = if creation.is_whole { Ends::WithThisRequest } else { Ends::Later };
@@ -153,7 +153,7 @@ async fn received(
         let scope = (*call.caller.scope).clone();
         let outcome = receive(&call, (&address, scope), asked, body).await;
         if outcome.is_err() && !can_be_found {
-            let cancelled = call.store().resumable().cancel(&address, &Scope::All).await;
+            let cancelled = call.resumable().cancel(&address, &Scope::All).await;
             if let Err(error) = cancelled {
                 tracing::debug!(error = %error.chain(), "an upload that nobody can find stays until it expires");
             }

@@ -34,7 +34,7 @@ pub(super) async fn receive(
     // A caller with the address alone has the right of the signed URL, which the core checks itself.
     append.recheck = (!call.caller.is_nobody()).then(|| recheck(call));
     let body = Box::pin(chunks(body, call));
-    let upload = call.store().resumable().append(address, append, body).await?;
+    let upload = call.resumable().append(address, append, body).await?;
     report_replaced(call, &upload);
     Ok(upload)
 }

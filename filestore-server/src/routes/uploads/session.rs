@@ -115,7 +115,7 @@ async fn shown(
     if let Protocol::Draft(draft) = protocol {
         draft.refuse_upload_headers(&call.headers)?;
     }
-    let upload = call.store().resumable().status(&address, &scope).await?;
+    let upload = call.resumable().status(&address, &scope).await?;
     if *method == Method::HEAD {
         return replies::head(call, protocol, &upload).await;
     }
@@ -155,7 +155,7 @@ async fn cancelled(call: &Call, protocol: Protocol, at: &Segment) -> Result<Resp
         draft.refuse_upload_headers(&call.headers)?;
     }
     call.report("upload_id", address.upload_id.to_string());
-    call.store().resumable().cancel(&address, &scope).await?;
+    call.resumable().cancel(&address, &scope).await?;
     Ok(reply::empty(reply::Empty::NoContent))
 }
 

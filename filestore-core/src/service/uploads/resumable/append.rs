@@ -44,7 +44,7 @@ impl ResumableUploads<'_> {
     where
         E: Into<Error> + Send + 'static,
     {
-        let arrived = self.store.inner.uploads.resumable.arrive();
+        let arrived = self.arrival();
         let row = self.checked(address, &append.scope).await?;
         let id = row.upload_id;
         // No offset goes back, so this one stays wrong. A transfer goes on.
@@ -55,7 +55,14 @@ impl ResumableUploads<'_> {
         // A caller that goes away must not take what has arrived with it.
         let appending = tasks::spawn_in_span(async move {
             let uploads = store.resumable();
-            uploads.append_here((id, arrived), append, body, &store).await
+            let scope = append.scope.clone();
+            match uploads.append_here((id, arrived), append, body, &store).await {
+                Err(error) if is_without_offset(&error) => {
+                    let row = uploads.row(id, &scope).await?;
+                    Err(error.with_offset(row.offset))
+                }
+                outcome => outcome,
+            }
         });
         appending.await.map_err(|error| Error::internal("receiving an upload", error))?
     }
@@ -166,6 +173,10 @@ impl ResumableUploads<'_> {
         }
         Ok(row)
     }
+}
+
+fn is_without_offset(error: &Error) -> bool {
+    error.kind() == ErrorKind::UploadOffsetMismatch && error.details().offset.is_none()
 }
 
 pub(super) fn expect_offset(known: u64, given: u64) -> Result<()> {

@@ -184,7 +184,8 @@ impl ResumableUploads<'_> {
             );
         }
         // As a request that continues the upload does, it ends the one before.
-        let _turn = self.store.inner.uploads.resumable.enter(there.upload_id, Wish::Keep).await?;
+        let state = &self.store.inner.uploads.resumable;
+        let _turn = state.enter_as(there.upload_id, self.arrival(), Wish::Keep).await?;
         let row = self.store.inner.metadata.upload(there.upload_id).await?;
         let row = row.ok_or_else(super::unknown)?;
         Ok(Some(CreatedUpload { upload: self.view_live(row).await?, is_replay: true }))

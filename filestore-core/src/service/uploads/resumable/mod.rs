@@ -63,6 +63,7 @@ pub(crate) use self::end::{clear_all as clear_ended, upkeep as upkeep_of_uploads
 pub(crate) use self::finish::reopen_stalled as reopen_stalled_uploads;
 #[cfg(any(test, feature = "internals"))]
 pub use self::terms::judge as judge_terms;
+pub use self::turns::Arrival;
 use self::turns::Wish;
 
 /// Resumable uploads of a store, from [`FileStore::resumable`].
@@ -95,25 +96,52 @@ use self::turns::Wish;
 #[derive(Debug, Clone, Copy)]
 pub struct ResumableUploads<'a> {
     store: &'a FileStore,
+    /// The arrival of the request that uses the handle. `None`: each call arrives when it is made.
+    arrived: Option<Arrival>,
 }
 
 impl FileStore {
     /// Returns the handle for resumable uploads.
     pub fn resumable(&self) -> ResumableUploads<'_> {
-        ResumableUploads { store: self }
+        ResumableUploads { store: self, arrived: None }
     }
 }
 
 impl ResumableUploads<'_> {
+    /// Notes that a request arrives. A server calls this as soon as it has read the head of a request, before it waits
+    /// for anything, and later passes the result to [`with_arrival`](Self::with_arrival).
+    ///
+    /// A client whose connection breaks repeats its request on another connection. Without the order of arrival, the
+    /// broken request could end the repeated one, if the server takes longer to check it.
+    pub fn arrive(self) -> Arrival {
+        self.store.inner.uploads.resumable.arrive()
+    }
+
+    /// Makes the calls of this handle end no request that arrived later.
+    #[must_use]
+    pub fn with_arrival(mut self, arrived: Arrival) -> Self {
+        self.arrived = Some(arrived);
+        self
+    }
+
+    fn arrival(self) -> Arrival {
+        self.arrived.unwrap_or_else(|| self.arrive())
+    }
+
     /// Returns an upload of an organization in `scope`. A running transfer of the upload ends with
     /// `UploadSuperseded` and keeps its bytes. So the next request starts at the returned offset.
     ///
     /// Returns `NotFound` for an unknown upload, a wrong token, and an organization outside the scope. Returns
     /// `UploadGone` with the reason if the upload has failed or expired, or if its file was deleted.
     pub async fn status(self, address: &UploadAddress, scope: &Scope) -> Result<ResumableUpload> {
+        let arrived = self.arrival();
         let id = self.checked(address, scope).await?.upload_id;
-        let row = match self.store.inner.uploads.resumable.enter(id, Wish::Keep).await {
+        let row = match self.store.inner.uploads.resumable.enter_as(id, arrived, Wish::Keep).await {
             Ok(_turn) => self.row(id, scope).await?,
+            // A newer request has the upload, and keeps it.
+            Err(error) if error.kind() == ErrorKind::UploadSuperseded => {
+                self.row(id, scope).await?
+            }
             // The transfer does not let go, perhaps because of the disk. From now on it commits nothing.
             Err(_) => self.seize(id, scope).await?,
         };

@@ -123,14 +123,24 @@ impl Transfer {
 
         match end {
             End::Whole => self.end_whole(&append.ends, append.recheck.take()).await,
-            // The bytes of a request with a checksum count at its end only.
-            End::Cut(error) if self.check.is_some() => Err(error),
-            End::Superseded(_) if self.check.is_some() => Err(superseded()),
+            End::Cut(error) => {
+                self.turn.break_off();
+                // The bytes of a request with a checksum count at its end only.
+                if self.check.is_none() {
+                    self.keep().await?;
+                }
+                Err(error)
+            }
+            End::Superseded(wish) => {
+                // The newer request sends the bytes again that no reply told of.
+                if self.check.is_none() && wish != Wish::From(self.row.offset) {
+                    self.keep().await?;
+                }
+                let Self { turn, writer, .. } = self;
+                drop(writer);
+                Err(turn.defeat().await)
+            }
             End::Stopped if self.check.is_some() => Err(stopped()),
-            End::Cut(error) => self.keep().await.and(Err(error)),
-            // The newer request sends the bytes again that nobody was told of.
-            End::Superseded(Wish::From(offset)) if offset == self.row.offset => Err(superseded()),
-            End::Superseded(_) => self.keep().await.and(Err(superseded())),
             End::Stopped => self.keep().await.and(Err(stopped())),
         }
     }

@@ -4,6 +4,11 @@
 //! A request gets a number when it arrives. It raises the number of the upload to its own, and says which bytes of the
 //! older request it wants to be kept. The older request then ends, and the newer request gets the lock. A request that
 //! was delayed on its way here finds a higher number, and ends itself.
+//!
+//! # Broken connections
+//! If a connection breaks, a browser repeats the request on another one. Both then arrive at once, and the broken one can
+//! be the newer one here. So a request that is ended waits a moment for the end of its successor. If the successor's
+//! body breaks, the client learns the offset and continues, instead of a refusal for good.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +26,9 @@ use crate::domain::id::UploadId;
 /// The longest wait for the checkpoint of an older request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The time in which a broken body shows itself.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// The uploads that requests have now.
 #[derive(Default)]
 pub(in crate::service) struct Turns {
@@ -29,19 +37,23 @@ pub(in crate::service) struct Turns {
     arrived: AtomicU64,
 }
 
-/// The number of a request, in the order of arrival.
+/// The place of a request among all that arrived at this process, from
+/// [`ResumableUploads::arrive`](super::ResumableUploads::arrive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Arrival(u64);
+pub struct Arrival(u64);
 
 struct Shared {
     newest: watch::Sender<Newest>,
+    ended: watch::Sender<Ended>,
     lock: Arc<AsyncMutex<()>>,
 }
 
 impl Default for Shared {
     fn default() -> Self {
         let newest = Newest { number: Arrival(0), wish: Wish::Keep };
-        Self { newest: watch::Sender::new(newest), lock: Arc::default() }
+        let ended = Ended { number: Arrival(0), is_broken: false };
+        let (newest, ended) = (watch::Sender::new(newest), watch::Sender::new(ended));
+        Self { newest, ended, lock: Arc::default() }
     }
 }
 
@@ -50,6 +62,13 @@ impl Default for Shared {
 struct Newest {
     number: Arrival,
     wish: Wish,
+}
+
+/// The last request that gave its turn back.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    number: Arrival,
+    is_broken: bool,
 }
 
 /// What a newer request wants of the older request that it ends.
@@ -69,6 +88,8 @@ pub(in crate::service) struct Turn {
     shared: Arc<Shared>,
     number: Arrival,
     guard: Option<OwnedMutexGuard<()>>,
+    /// True once the body has broken.
+    is_broken: bool,
 }
 
 impl Turns {
@@ -78,7 +99,7 @@ impl Turns {
     }
 
     /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long,
-    /// `UploadSuperseded` if a request has the upload that arrived later.
+    /// [`defeat`](Turn::defeat) if a request has the upload that arrived later.
     pub(super) async fn enter(
         self: &Arc<Self>,
         id: UploadId,
@@ -87,7 +108,8 @@ impl Turns {
     ) -> Result<Turn> {
         let shared = Arc::clone(self.shared.lock().entry(id).or_default());
         let lock = Arc::clone(&shared.lock);
-        let mut turn = Turn { turns: Arc::clone(self), id, shared, number, guard: None };
+        let mut turn =
+            Turn { turns: Arc::clone(self), id, shared, number, guard: None, is_broken: false };
         turn.shared.newest.send_if_modified(|newest| {
             let is_newest = newest.number <= number;
             if is_newest {
@@ -96,7 +118,7 @@ impl Turns {
             is_newest
         });
         if turn.is_superseded() {
-            return Err(superseded());
+            return Err(turn.defeat().await);
         }
         let Ok(guard) = timeout(PATIENCE, lock.lock_owned()).await else {
             let message = "another request of this upload does not end";
@@ -125,6 +147,25 @@ impl Turn {
         newer.expect("the turn holds the sender").wish
     }
 
+    /// Notes that the body has broken.
+    pub(super) fn break_off(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Gives the turn to the newer request, and returns the error for this one: `UploadSuperseded`, or
+    /// `UploadOffsetMismatch` without an offset if the newer request was one of a broken connection.
+    pub(super) async fn defeat(mut self) -> Error {
+        self.guard = None;
+        let mut ended = self.shared.ended.subscribe();
+        let newer = timeout(MOMENT, ended.wait_for(|ended| ended.number > self.number)).await;
+        if newer.is_ok_and(|ended| ended.is_ok_and(|ended| ended.is_broken)) {
+            let message = "the connection of a newer request broke: continue at the offset";
+            return Error::new(ErrorKind::UploadOffsetMismatch, message)
+                .with_field("Upload-Offset");
+        }
+        superseded()
+    }
+
     /// Tests whether a newer request wants the upload.
     pub(super) fn is_superseded(&self) -> bool {
         self.shared.newest.borrow().number > self.number
@@ -133,7 +174,15 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.guard = None;
+        if self.guard.take().is_some() {
+            self.shared.ended.send_if_modified(|ended| {
+                let is_newer = ended.number < self.number;
+                if is_newer {
+                    *ended = Ended { number: self.number, is_broken: self.is_broken };
+                }
+                is_newer
+            });
+        }
         let mut turns = self.turns.shared.lock();
         // The map's and this one: nobody else waits.
         if Arc::strong_count(&self.shared) <= 2 {

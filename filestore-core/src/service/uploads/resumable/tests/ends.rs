@@ -1,5 +1,7 @@
 //! The ends of uploads: failed, cancelled, expired, erased.
 
+use tokio::task::JoinHandle;
+
 use super::*;
 use crate::metadata::{UploadChanged, UploadRow};
 
@@ -8,19 +10,69 @@ async fn a_stop_ends_transfers_and_keeps_what_has_arrived() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     let upload = of_length(&store, 10).await;
+    let (_open, transfer) = begun(&store, &upload).await;
+    store.resumable().stop();
+    assert_eq!(kind(transfer.await.unwrap()), ErrorKind::Busy);
+    assert_eq!(status(&store, &upload).await.unwrap().offset, 5);
+}
+
+/// Begins to append, and returns after the first bytes have been taken.
+async fn begun(
+    store: &FileStore,
+    upload: &ResumableUpload,
+) -> (mpsc::Sender<Bodies>, JoinHandle<Result<ResumableUpload>>) {
     let (sender, chunks) = mpsc::channel::<Bodies>(1);
     let chunks = Box::pin(stream::unfold(chunks, |mut chunks| async move {
         chunks.recv().await.map(|chunk| (chunk, chunks))
     }));
-    let (old, address) = (store.clone(), upload.address.clone());
+    let (store, address) = (store.clone(), upload.address.clone());
     let transfer =
-        tasks::spawn(async move { old.resumable().append(&address, Append::at(0), chunks).await });
+        tasks::spawn(
+            async move { store.resumable().append(&address, Append::at(0), chunks).await },
+        );
     for chunk in ["hello", "", ""] {
         sender.send(Ok(chunk.into())).await.unwrap();
     }
-    store.resumable().stop();
-    assert_eq!(kind(transfer.await.unwrap()), ErrorKind::Busy);
-    assert_eq!(status(&store, &upload).await.unwrap().offset, 5);
+    (sender, transfer)
+}
+
+#[tokio::test]
+async fn a_request_of_a_broken_connection_ends_no_upload() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let upload = of_length(&store, 10).await;
+    let (_open, transfer) = begun(&store, &upload).await;
+
+    let broken = Error::new(ErrorKind::MalformedBody, "reset");
+    let broken = stream::iter([Ok(Bytes::from("hel")), Err(broken)]);
+    let cut = store.resumable().append(&upload.address, Append::at(0), broken).await;
+    assert_eq!(kind(cut), ErrorKind::MalformedBody);
+    let error = transfer.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UploadOffsetMismatch, "{error}");
+    assert_eq!(error.details().offset, Some(3));
+
+    let upload = append(&store, &upload, Append::at(3), b"loworld").await.unwrap();
+    assert_eq!(read(&store, upload.file_id).await, "helloworld");
+}
+
+#[tokio::test]
+async fn a_request_that_the_server_took_long_to_check_ends_no_newer_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let upload = of_length(&store, 10).await;
+    // The head of a request on a line that breaks, and of its repetition.
+    let delayed = store.resumable().arrive();
+    let (sender, transfer) = begun(&store, &upload).await;
+
+    let late = store.resumable().with_arrival(delayed);
+    let refused = late.append(&upload.address, Append::at(0), body(b"hello world")).await;
+    assert_eq!(kind(refused), ErrorKind::UploadSuperseded);
+    assert_eq!(late.status(&upload.address, &Scope::All).await.unwrap().offset, 0, "not yet told");
+
+    sender.send(Ok("world".into())).await.unwrap();
+    drop(sender);
+    let upload = transfer.await.unwrap().unwrap();
+    assert_eq!(read(&store, upload.file_id).await, "helloworld");
 }
 
 #[tokio::test]
