@@ -1,4 +1,4 @@
-//! Stores a file, shares it by a link for ten minutes, and replaces it only if nobody else did.
+//! Stores a file, shares it by a link for ten minutes, and replaces it only if it is still the same.
 //!
 //! `FILESTORE_URL=http://127.0.0.1:8080 cargo run -p filestore-client --example share`
 

@@ -111,7 +111,7 @@ async fn a_download_has_the_headers_of_the_server() {
     assert_eq!((status, body.len(), &head["content-length"]), (200, 0, &headers["content-length"]));
 }
 
-/// A router takes the body of a HEAD away, but a server of HTTP/2 without one sends what it gets.
+/// A router removes the body of a reply to HEAD. Without a router, a server of HTTP/2 sends every body.
 #[tokio::test]
 async fn a_head_has_no_body_without_a_router_either() {
     let app = App::with("a.png", &picture()).await;
@@ -187,7 +187,7 @@ async fn a_variant_is_asked_for_again_without_pixels() {
     assert_eq!((status, body.len()), (304, 0));
 }
 
-/// Larger than what is read in one piece: a body of several frames, from the disk.
+/// Larger than one read from the disk, so that the body has several frames.
 #[tokio::test]
 async fn a_large_file_and_its_ranges_are_whole() {
     let bytes: Vec<u8> =

@@ -1,4 +1,4 @@
-//! What an application accepts as a file.
+//! The files that an application accepts.
 
 use super::media;
 use crate::domain::error::{Error, ErrorKind, Result};

@@ -61,7 +61,7 @@ pub fn url(text: &str) {
     }
 }
 
-/// Expects that a host is a public address, or a name that nobody takes for an address.
+/// Expects that a host is a public address, or a name that no resolver reads as an address.
 fn host(authority: &str, shown: &str) {
     if let Some(address) = authority.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
         let address: Ipv6Addr = address.parse().expect("brackets contain an address");

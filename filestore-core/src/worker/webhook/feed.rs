@@ -6,7 +6,7 @@
 //! shared signal. A lane that is behind reads the log for itself until it has caught up.
 //!
 //! # No event is missed
-//! What is kept here is a part of the log without gaps. A lane knows the last event that it has looked at ([`Spot`]).
+//! The feed keeps a part of the log without gaps. A lane knows the last event that it has looked at ([`Spot`]).
 //! If that event is here, the lane takes the events behind it. If not, the lane reads the log for itself, which
 //! checks that the log still has the event. So a lane also notices a database that failed over and has given a
 //! position to another event.

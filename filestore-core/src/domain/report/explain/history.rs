@@ -1,4 +1,4 @@
-//! What the log of events says of a file.
+//! The history of a file, from the log of events.
 
 use crate::domain::event::{Event, EventKind};
 use crate::domain::id::FileId;

@@ -62,7 +62,7 @@ pub struct Explanation {
     pub next: Vec<Step>,
     /// Failed attempts.
     pub tried: Vec<Fact>,
-    /// What the log of events says of the file. Events of the last second can be missing.
+    /// The file's history, from the log of events. Events of the last second can be missing.
     pub history: History,
 }
 

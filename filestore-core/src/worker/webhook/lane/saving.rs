@@ -32,7 +32,7 @@ impl Lane {
         self.rows.saturating_sub(over) + self.unsaved.failed.len() as u64
     }
 
-    /// Saves what was answered. Returns false if the lane has another owner.
+    /// Saves the answers. Returns false if the lane has another owner.
     pub(super) async fn save_if_needed(&mut self) -> bool {
         let moved = self.save_place_at.is_some_and(|at| Instant::now() >= at || self.is_stopping);
         if !(self.has_unsaved() || moved) || self.rests() {
