@@ -1,4 +1,4 @@
-//! API keys: their scopes, and the secrets that prove them.
+//! API keys, and the secrets that prove them.
 //!
 //! The store keeps only a digest of each secret. A secret has 256 random bits, so one round of
 //! SHA-256 is enough: an attacker cannot try all secrets.
@@ -12,95 +12,11 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+pub use super::key_scope::{KeyScope, KeyScopes};
 use super::scope::Scope;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::KeyId;
 use crate::domain::time::clock::Timestamp;
-
-/// A scope: a kind of work that a key allows. No scope includes another. Exception:
-/// [`Admin`](Self::Admin).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KeyScope {
-    /// Read files, records and listings.
-    Read,
-    /// Upload, change and restore files.
-    Write,
-    /// Delete files.
-    Delete,
-    /// All other scopes. For all organizations, also the administration of the service.
-    Admin,
-}
-
-impl KeyScope {
-    /// Every scope, in display order.
-    pub const ALL: &[Self] = &[Self::Read, Self::Write, Self::Delete, Self::Admin];
-
-    /// Returns the scope name, for example `read`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for KeyScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for KeyScope {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let found = Self::ALL.iter().copied().find(|scope| scope.as_str() == text);
-        found.ok_or_else(|| {
-            let words: Vec<_> = Self::ALL.iter().map(ToString::to_string).collect();
-            let message = format!("a scope is one of {}", words.join(", "));
-            Error::invalid("scopes", message).with_allowed(words)
-        })
-    }
-}
-
-/// A key's scopes.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct KeyScopes(u8);
-
-impl KeyScopes {
-    /// Tests whether the set is empty.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Tests whether `scope` is in the set.
-    pub const fn contains(self, scope: KeyScope) -> bool {
-        self.0 & bit(scope) != 0
-    }
-
-    /// Returns the scopes in the order of [`KeyScope::ALL`].
-    pub fn iter(self) -> impl Iterator<Item = KeyScope> {
-        KeyScope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
-    }
-}
-
-const fn bit(scope: KeyScope) -> u8 {
-    1 << scope as u8
-}
-
-impl FromIterator<KeyScope> for KeyScopes {
-    fn from_iter<I: IntoIterator<Item = KeyScope>>(scopes: I) -> Self {
-        Self(scopes.into_iter().fold(0, |all, scope| all | bit(scope)))
-    }
-}
-
-impl fmt::Debug for KeyScopes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
-    }
-}
 
 /// An API key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]

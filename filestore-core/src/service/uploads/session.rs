@@ -13,7 +13,7 @@
 //! is cancelled or fails, its file cannot be committed. For a cancelled commit, see
 //! [`commit`](super::commit).
 
-mod commits;
+mod finish;
 
 use std::fmt;
 use std::mem;
