@@ -16,8 +16,8 @@ const SIGNED: [&str; 5] = [
 /// The files that an application accepts: largest size, media types, extensions. An upload that breaks the policy
 /// leaves nothing behind.
 ///
-/// A policy belongs to one call, in addition to the limits of the store. Without a rule, a policy accepts everything.
-/// For example, for the picture of a person:
+/// A policy belongs to one call, in addition to the limits of the store. A resumable upload keeps its policy until the
+/// file is stored. Without a rule, a policy accepts everything. For example, for the picture of a person:
 ///
 /// ```
 /// use filestore_core::{ErrorKind, FilePolicy, FileStore, NewUpload};
@@ -81,6 +81,16 @@ impl FilePolicy {
         self
     }
 
+    /// Returns the media types that it accepts. Empty: all.
+    pub(crate) fn accepted_types(&self) -> &[String] {
+        &self.types
+    }
+
+    /// Returns the extensions that it accepts. Empty: all.
+    pub(crate) fn accepted_extensions(&self) -> &[String] {
+        &self.extensions
+    }
+
     /// Returns the largest size, in bytes.
     pub(crate) fn most_bytes(&self) -> Option<u64> {
         self.max_bytes
@@ -91,6 +101,17 @@ impl FilePolicy {
         if file.name.contains('.') { self.check_extension(file, None) } else { Ok(()) }
     }
 
+    /// Checks a size before the bytes arrive. `TooLarge`.
+    pub(crate) fn check_size(&self, bytes: u64) -> Result<()> {
+        match self.max_bytes {
+            Some(max) if bytes > max => {
+                let message = format!("the file has more bytes than {max}");
+                Err(Error::new(ErrorKind::TooLarge, message).with_field("file").with_limit(max))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks a file whose bytes have arrived. `TooLarge` or `InvalidField`.
     pub(crate) fn check(
         &self,
@@ -98,12 +119,7 @@ impl FilePolicy {
         size_bytes: u64,
         sniffed: Option<&str>,
     ) -> Result<()> {
-        if let Some(max) = self.max_bytes.filter(|max| size_bytes > *max) {
-            let message = format!("the file has more bytes than {max}");
-            return Err(Error::new(ErrorKind::TooLarge, message)
-                .with_field("file")
-                .with_limit(max));
-        }
+        self.check_size(size_bytes)?;
         self.check_type(file, sniffed)?;
         self.check_extension(file, sniffed)
     }

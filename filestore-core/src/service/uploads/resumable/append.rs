@@ -92,7 +92,10 @@ impl ResumableUploads<'_> {
         if let Some(permit) = &permit {
             self.recheck_permit(permit, &row.organization).await?;
         }
-        let row = self.bring_here(row, &turn).await?;
+        let row = match self.bring_here(row, &turn).await {
+            Err(_) if turn.is_superseded() => return Err(turn.defeat().await),
+            outcome => outcome?,
+        };
         let row = self.with_length(row, &append, permit.as_ref()).await?;
 
         let transfer = Transfer::begin(store, turn, row, &append, permit.as_ref()).await?;
@@ -152,6 +155,7 @@ impl ResumableUploads<'_> {
             if let Some(permit) = permit {
                 permit.check_length(length)?;
             }
+            terms::shown(&row.terms).policy().check_size(length)?;
             self.expect_room(length, max).await?;
             row.length = Some(length);
         }

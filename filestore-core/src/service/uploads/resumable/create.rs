@@ -29,8 +29,8 @@ impl ResumableUploads<'_> {
     /// upload.
     ///
     /// Errors:
-    /// - `InvalidField` for an invalid name or type
-    /// - `TooLarge` for a length over [`ResumableConfig::max_size`]
+    /// - `InvalidField` for an invalid name or type, and an extension that the [policy](crate::FilePolicy) refuses
+    /// - `TooLarge` for a length over [`ResumableConfig::max_size`] or over that of the policy
     /// - `QuotaExceeded` and `StorageFull` if there is no room for the length
     /// - `TooManyUploads` if a limit of [`ResumableConfig`] is reached
     /// - `IdempotencyMismatch` if the key was used with other terms
@@ -67,6 +67,7 @@ impl ResumableUploads<'_> {
 
         self.check_new_permit(new, &row.organization).await?;
         if let Some(length) = new.length {
+            terms::shown(&row.terms).policy().check_size(length)?;
             self.expect_room(length, config.uploads.max_size).await?;
         }
         let reservation =
@@ -99,6 +100,7 @@ impl ResumableUploads<'_> {
             ResumableTarget::Partial { organization_id } => Ok((organization_id.clone(), 0)),
             ResumableTarget::New(new) => {
                 new.given.check(name_limit)?;
+                new.policy.check_name(&new.given.judged())?;
                 Ok((new.organization_id.clone(), 0))
             }
             ResumableTarget::Replace { file_id, new, conditions, scope } => {
@@ -185,7 +187,13 @@ impl ResumableUploads<'_> {
         }
         // As a request that continues the upload does, it ends the one before.
         let state = &self.store.inner.uploads.resumable;
-        let _turn = state.enter_as(there.upload_id, self.arrival(), Wish::Keep).await?;
+        match state.enter_as(there.upload_id, self.arrival(), Wish::Keep).await {
+            // The body may follow.
+            Ok(turn) => turn.pass_on(),
+            // A newer request has the upload, and keeps it.
+            Err(error) if error.kind() == ErrorKind::UploadSuperseded => {}
+            Err(error) => return Err(error),
+        }
         let row = self.store.inner.metadata.upload(there.upload_id).await?;
         let row = row.ok_or_else(super::unknown)?;
         Ok(Some(CreatedUpload { upload: self.view_live(row).await?, is_replay: true }))

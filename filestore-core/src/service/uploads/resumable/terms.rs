@@ -13,6 +13,7 @@ use super::permit::{ResumablePermit, StoredPermit};
 use super::request::{NewResumable, ResumableTarget};
 use crate::domain::error::{Error, Result};
 use crate::domain::file::custom_metadata::CustomMetadata;
+use crate::domain::file::policy::FilePolicy;
 use crate::domain::id::{FileId, OrganizationId, Sha256};
 use crate::domain::time::clock::Timestamp;
 use crate::service::request::{
@@ -63,6 +64,18 @@ pub(super) struct Terms {
     /// The signed URL that grants the upload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) permit: Option<StoredPermit>,
+    /// The files that the caller accepts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    policy: StoredPolicy,
+}
+
+/// A policy as the terms store it.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StoredPolicy {
+    max_bytes: Option<u64>,
+    types: Vec<String>,
+    extensions: Vec<String>,
 }
 
 /// Conditions: digests in hexadecimal, `*` for any content.
@@ -107,6 +120,7 @@ impl Terms {
                 terms.sub_system = Some(file.sub_system.as_str().to_owned());
                 terms.temp = file.temp;
                 terms.sha256 = file.sha256.map(Sha256::to_hex);
+                terms.policy = StoredPolicy::of(&file.policy);
                 terms.put_given(&file.given);
                 let metadata = Some(&file.metadata).filter(|metadata| !metadata.is_empty());
                 terms.metadata = metadata.map(|metadata| metadata.as_json().to_owned());
@@ -114,6 +128,7 @@ impl Terms {
             ResumableTarget::Replace { file_id, new, conditions, .. } => {
                 terms.replaces = Some(file_id.to_string());
                 terms.make_ready = new.make_ready;
+                terms.policy = StoredPolicy::of(&new.policy);
                 terms.put_given(&new.given);
                 terms.metadata =
                     new.metadata.as_ref().map(|metadata| metadata.as_json().to_owned());
@@ -150,6 +165,13 @@ impl Terms {
         self.permit.as_ref().map(StoredPermit::read).transpose()
     }
 
+    /// Returns the files that the caller accepts.
+    pub(super) fn policy(&self) -> FilePolicy {
+        let StoredPolicy { max_bytes, types, extensions } = &self.policy;
+        let policy = FilePolicy::new().types(types).extensions(extensions);
+        max_bytes.iter().fold(policy, |policy, bytes| policy.max_bytes(*bytes))
+    }
+
     /// Returns the file that gets new bytes, if any.
     pub(super) fn replaces(&self) -> Result<Option<FileId>> {
         self.replaces.as_deref().map(str::parse).transpose()
@@ -162,23 +184,34 @@ impl Terms {
 
     /// Returns what the commit has to do for a file of `organization`.
     pub(super) fn plan(self, organization: &OrganizationId) -> Result<Planned> {
-        let replaces = self.replaces()?;
+        let (replaces, policy) = (self.replaces()?, self.policy());
         let hints = PartHints { file_name: self.hinted_name, content_type: self.hinted_type };
         let given = GivenName { name: self.original_name, mime_type: self.mime_type, hints };
         let metadata = self.metadata.as_deref().map(CustomMetadata::stored);
         let damaged = || Error::internal("reading an upload", "it has no target");
 
         if let Some(file_id) = replaces {
-            let mut new = Replacement::new().with_given(given);
+            let mut new = Replacement::new().with_given(given).with_policy(policy);
             (new.metadata, new.make_ready) = (metadata, self.make_ready);
             return Ok(Planned::Replace(file_id, new, self.conditions.read()?));
         }
         let sub_system = self.sub_system.as_deref().ok_or_else(damaged)?.parse()?;
-        let mut new = NewUpload::new(organization.clone(), sub_system).with_given(given);
+        let mut new =
+            NewUpload::new(organization.clone(), sub_system).with_given(given).with_policy(policy);
         new.temp = self.temp;
         new.sha256 = self.sha256.as_deref().map(str::parse::<Sha256>).transpose()?;
         new.metadata = metadata.unwrap_or_default();
         Ok(Planned::New(new))
+    }
+}
+
+impl StoredPolicy {
+    fn of(policy: &FilePolicy) -> Self {
+        Self {
+            max_bytes: policy.most_bytes(),
+            types: policy.accepted_types().to_vec(),
+            extensions: policy.accepted_extensions().to_vec(),
+        }
     }
 }
 

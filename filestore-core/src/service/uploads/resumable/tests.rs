@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::request::{Append, BodyCheck, Ends, NewResumable, ResumableTarget};
 use crate::domain::access::scope::Scope;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::file::policy::FilePolicy;
 use crate::domain::file::resumable::{ResumableUpload, UploadStage, UploadTotals};
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::time::clock::{ManualClock, Timestamp};

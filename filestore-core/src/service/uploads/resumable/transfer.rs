@@ -17,6 +17,7 @@ use super::finish::Completing;
 use super::parts::{PART_BYTES, Parts, taken};
 use super::permit::{self, ResumablePermit};
 use super::request::{Append, BodyCheck, Ends, Recheck};
+use super::terms;
 use super::turns::{Turn, Wish};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::resumable::UploadStage;
@@ -74,8 +75,12 @@ impl Transfer {
     ) -> Result<Self> {
         let inner = &store.inner;
         let stored = inner.metadata.upload(row.upload_id).await?.ok_or_else(super::unknown)?;
-        let most = permit.and_then(|permit| permit.max_bytes).unwrap_or(u64::MAX);
-        let max = row.length.unwrap_or(inner.config().uploads.max_size.min(most));
+        let limits = [
+            permit.and_then(|permit| permit.max_bytes),
+            terms::shown(&row.terms).policy().most_bytes(),
+        ];
+        let max_size = inner.config().uploads.max_size;
+        let max = row.length.unwrap_or(limits.into_iter().flatten().fold(max_size, u64::min));
         let max_bytes = most_bytes(append, max, row.offset);
         let point = StagedPoint::of(row.offset, &row.digest, &row.head);
         let writer = inner.stores.local().resume(row.blob_id, point, max_bytes).await;
@@ -252,7 +257,9 @@ impl Transfer {
             return Err(Error::new(ErrorKind::UploadLengthInconsistent, message));
         }
         if !is_last {
-            return self.keep().await.map(|()| None);
+            self.keep().await?;
+            self.turn.succeed();
+            return Ok(None);
         }
         self.complete(recheck).await.map(Some)
     }
@@ -285,6 +292,7 @@ impl Transfer {
         let finishing = self.store.inner.uploads.resumable.begin_finish(self.row.upload_id);
         self.commit(&told, UploadStage::Completing).await?;
         reached(Step::ResumableCompleting);
+        self.turn.succeed();
         let Self { store, row, parts, .. } = self;
         Ok(Completing { store, row, whole, told, parts, finishing, recheck })
     }

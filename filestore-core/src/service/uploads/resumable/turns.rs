@@ -7,10 +7,10 @@
 //!
 //! # Broken connections
 //! If a connection breaks, a browser repeats the request on another one. Both then arrive at once, and the broken one can
-//! be the newer one here. So a request that is ended waits a moment for the end of its successor. If the successor's
-//! body breaks, the client learns the offset and continues, instead of a refusal for good.
+//! be the newer one here. So an append that is ended waits a moment for the end of its successor. If the successor fails,
+//! the client of the append learns the offset and continues, instead of a refusal for good.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,13 +26,13 @@ use crate::domain::id::UploadId;
 /// The longest wait for the checkpoint of an older request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time in which a broken body shows itself.
+/// The time in which the request of a broken connection fails.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The uploads that requests have now.
 #[derive(Default)]
 pub(in crate::service) struct Turns {
-    shared: Mutex<HashMap<UploadId, Arc<Shared>>>,
+    shared: Mutex<HashMap<UploadId, Entry>>,
     /// The number of the request that arrived last.
     arrived: AtomicU64,
 }
@@ -41,6 +41,13 @@ pub(in crate::service) struct Turns {
 /// [`ResumableUploads::arrive`](super::ResumableUploads::arrive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arrival(u64);
+
+/// What the requests of an upload share, and their number.
+#[derive(Default)]
+struct Entry {
+    shared: Arc<Shared>,
+    requests: usize,
+}
 
 struct Shared {
     newest: watch::Sender<Newest>,
@@ -51,7 +58,7 @@ struct Shared {
 impl Default for Shared {
     fn default() -> Self {
         let newest = Newest { number: Arrival(0), wish: Wish::Keep };
-        let ended = Ended { number: Arrival(0), is_broken: false };
+        let ended = Ended { number: Arrival(0), outcome: Outcome::Done, has_left: true };
         let (newest, ended) = (watch::Sender::new(newest), watch::Sender::new(ended));
         Self { newest, ended, lock: Arc::default() }
     }
@@ -64,11 +71,22 @@ struct Newest {
     wish: Wish,
 }
 
-/// The last request that gave its turn back.
+/// The newest request that ended.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     number: Arrival,
-    is_broken: bool,
+    outcome: Outcome,
+    /// False while the request still makes durable what it received.
+    has_left: bool,
+}
+
+/// The end of a request, as the request that it ended sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    Failed,
+    /// Another request with the upload follows, or has ended this one.
+    Untold,
 }
 
 /// What a newer request wants of the older request that it ends.
@@ -87,9 +105,9 @@ pub(in crate::service) struct Turn {
     id: UploadId,
     shared: Arc<Shared>,
     number: Arrival,
+    wish: Wish,
     guard: Option<OwnedMutexGuard<()>>,
-    /// True once the body has broken.
-    is_broken: bool,
+    outcome: Outcome,
 }
 
 impl Turns {
@@ -98,18 +116,24 @@ impl Turns {
         Arrival(self.arrived.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long,
-    /// [`defeat`](Turn::defeat) if a request has the upload that arrived later.
+    /// Ends the request that has the upload, and waits for its end. `Busy` if that takes too long. If a request has the
+    /// upload that arrived later, the error of [`defeat`](Turn::defeat).
     pub(super) async fn enter(
         self: &Arc<Self>,
         id: UploadId,
         number: Arrival,
         wish: Wish,
     ) -> Result<Turn> {
-        let shared = Arc::clone(self.shared.lock().entry(id).or_default());
+        let shared = {
+            let mut shared = self.shared.lock();
+            let entry = shared.entry(id).or_default();
+            entry.requests += 1;
+            Arc::clone(&entry.shared)
+        };
         let lock = Arc::clone(&shared.lock);
+        let outcome = Outcome::Failed;
         let mut turn =
-            Turn { turns: Arc::clone(self), id, shared, number, guard: None, is_broken: false };
+            Turn { turns: Arc::clone(self), id, shared, number, wish, guard: None, outcome };
         turn.shared.newest.send_if_modified(|newest| {
             let is_newest = newest.number <= number;
             if is_newest {
@@ -125,6 +149,9 @@ impl Turns {
             return Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(5));
         };
         turn.guard = Some(guard);
+        if wish == Wish::Keep {
+            turn.succeed();
+        }
         Ok(turn)
     }
 
@@ -147,23 +174,56 @@ impl Turn {
         newer.expect("the turn holds the sender").wish
     }
 
-    /// Notes that the body has broken.
+    /// Notes that the request does what it came for. A turn for an append fails without this call.
+    pub(super) fn succeed(&mut self) {
+        self.outcome = Outcome::Done;
+    }
+
+    /// Leaves it to a later turn of the same request to tell the end.
+    pub(super) fn pass_on(mut self) {
+        self.outcome = Outcome::Untold;
+    }
+
+    /// Tells that the body has broken, before the received bytes are durable.
     pub(super) fn break_off(&mut self) {
-        self.is_broken = true;
+        self.outcome = Outcome::Failed;
+        self.tell(false);
     }
 
     /// Gives the turn to the newer request, and returns the error for this one: `UploadSuperseded`, or
-    /// `UploadOffsetMismatch` without an offset if the newer request was one of a broken connection.
+    /// `UploadOffsetMismatch` without an offset if this one appends and the newer one failed.
     pub(super) async fn defeat(mut self) -> Error {
         self.guard = None;
-        let mut ended = self.shared.ended.subscribe();
-        let newer = timeout(MOMENT, ended.wait_for(|ended| ended.number > self.number)).await;
-        if newer.is_ok_and(|ended| ended.is_ok_and(|ended| ended.is_broken)) {
-            let message = "the connection of a newer request broke: continue at the offset";
+        self.outcome = Outcome::Untold;
+        if self.wish != Wish::Keep && self.newer_failed().await {
+            let message = "a newer request of this upload failed: continue at the offset";
             return Error::new(ErrorKind::UploadOffsetMismatch, message)
                 .with_field("Upload-Offset");
         }
         superseded()
+    }
+
+    /// Waits a moment for the end of the newer request. If it failed, waits until its bytes are durable.
+    async fn newer_failed(&self) -> bool {
+        let mut ended = self.shared.ended.subscribe();
+        let newer = timeout(MOMENT, ended.wait_for(|ended| ended.number > self.number)).await;
+        let Ok(Ok(newer)) = newer.map(|newer| newer.map(|newer| *newer)) else { return false };
+        if newer.outcome != Outcome::Failed {
+            return false;
+        }
+        let left = |ended: &Ended| ended.has_left || ended.number > newer.number;
+        timeout(PATIENCE, ended.wait_for(left)).await.is_ok()
+    }
+
+    /// Tells the older requests the end of this one.
+    fn tell(&self, has_left: bool) {
+        self.shared.ended.send_if_modified(|ended| {
+            let is_newest = ended.number <= self.number;
+            if is_newest {
+                *ended = Ended { number: self.number, outcome: self.outcome, has_left };
+            }
+            is_newest
+        });
     }
 
     /// Tests whether a newer request wants the upload.
@@ -174,19 +234,16 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.guard.take().is_some() {
-            self.shared.ended.send_if_modified(|ended| {
-                let is_newer = ended.number < self.number;
-                if is_newer {
-                    *ended = Ended { number: self.number, is_broken: self.is_broken };
-                }
-                is_newer
-            });
+        self.guard = None;
+        if self.outcome != Outcome::Untold {
+            self.tell(true);
         }
         let mut turns = self.turns.shared.lock();
-        // The map's and this one: nobody else waits.
-        if Arc::strong_count(&self.shared) <= 2 {
-            turns.remove(&self.id);
+        if let hash_map::Entry::Occupied(mut entry) = turns.entry(self.id) {
+            entry.get_mut().requests -= 1;
+            if entry.get().requests == 0 {
+                entry.remove();
+            }
         }
     }
 }
@@ -232,6 +289,53 @@ mod tests {
         // The same request again, as after a commit that it waited for.
         drop(turns.enter(id, newer, Wish::From(7)).await.unwrap());
         turns.enter(id, newer, Wish::From(7)).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_append_continues_if_its_successor_fails_and_ends_if_not() {
+        type Act = fn(Turn);
+        let cases: [(Wish, Act, ErrorKind); 5] = [
+            (Wish::From(0), drop, ErrorKind::UploadOffsetMismatch),
+            (
+                Wish::From(0),
+                |mut turn| {
+                    turn.break_off();
+                    drop(turn);
+                },
+                ErrorKind::UploadOffsetMismatch,
+            ),
+            (Wish::From(0), |mut turn| turn.succeed(), ErrorKind::UploadSuperseded),
+            (Wish::Keep, drop, ErrorKind::UploadSuperseded),
+            (Wish::Keep, Turn::pass_on, ErrorKind::UploadSuperseded),
+        ];
+        for (wish, end, told) in cases {
+            let turns = Arc::new(Turns::default());
+            let id = UploadId::generate(Timestamp::from_millis(1));
+            let old = turns.enter(id, turns.arrive(), Wish::From(0)).await.unwrap();
+            let waiting = Arc::clone(&turns);
+            let newer = tasks::spawn(async move {
+                let arrived = waiting.arrive();
+                end(waiting.enter(id, arrived, wish).await.unwrap());
+            });
+            old.superseded().await;
+            assert_eq!(old.defeat().await.kind(), told, "{wish:?}");
+            newer.await.unwrap();
+            assert_eq!(turns.count(), 0);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_append_waits_until_the_bytes_of_its_failed_successor_are_durable() {
+        let turns = Arc::new(Turns::default());
+        let id = UploadId::generate(Timestamp::from_millis(1));
+        let delayed = turns.arrive();
+        let mut newer = turns.enter(id, turns.arrive(), Wish::From(0)).await.unwrap();
+        newer.break_off();
+        let refused = turns.enter(id, delayed, Wish::From(0));
+        tokio::pin!(refused);
+        assert!(timeout(MOMENT * 5, &mut refused).await.is_err(), "it waits for the checkpoint");
+        drop(newer);
+        assert_eq!(refused.await.err().unwrap().kind(), ErrorKind::UploadOffsetMismatch);
     }
 
     #[tokio::test(start_paused = true)]

@@ -56,6 +56,21 @@ async fn a_request_of_a_broken_connection_ends_no_upload() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_refused_ends_no_upload_for_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let upload = of_length(&store, 10).await;
+    let (_open, transfer) = begun(&store, &upload).await;
+    let too_long = Append { content_length: Some(11), ..Append::at(0) };
+    assert_eq!(
+        kind(append(&store, &upload, too_long, b"hello world").await),
+        ErrorKind::UploadLengthExceeded
+    );
+    let error = transfer.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UploadOffsetMismatch, "{error}");
+}
+
+#[tokio::test]
 async fn a_request_that_the_server_took_long_to_check_ends_no_newer_one() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
@@ -68,6 +83,13 @@ async fn a_request_that_the_server_took_long_to_check_ends_no_newer_one() {
     let refused = late.append(&upload.address, Append::at(0), body(b"hello world")).await;
     assert_eq!(kind(refused), ErrorKind::UploadSuperseded);
     assert_eq!(late.status(&upload.address, &Scope::All).await.unwrap().offset, 0, "not yet told");
+
+    let key = IdempotencyKey::new("caller", "k").unwrap();
+    let new = || NewResumable::new(new()).with_length(10).with_idempotency(key.clone());
+    let keyed = store.resumable().create(new()).await.unwrap().upload;
+    let (_keyed_body, keyed_transfer) = begun(&store, &keyed).await;
+    let again = late.create(new()).await.unwrap();
+    assert!(again.is_replay && !keyed_transfer.is_finished());
 
     sender.send(Ok("world".into())).await.unwrap();
     drop(sender);

@@ -32,6 +32,37 @@ async fn bytes_with_a_wrong_checksum_do_not_count() {
 }
 
 #[tokio::test]
+async fn a_policy_holds_from_the_creation_to_the_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let pictures = FilePolicy::new().types(["image/png"]).extensions(["png"]).max_bytes(16);
+    let file = || new().with_name("a.png").with_policy(pictures.clone());
+    let create = async |new| store.resumable().create(new).await;
+
+    let page = NewResumable::new(new().with_name("a.html").with_policy(pictures.clone()));
+    assert_eq!(kind(create(page).await), ErrorKind::InvalidField);
+    assert_eq!(kind(create(NewResumable::new(file()).with_length(17)).await), ErrorKind::TooLarge);
+
+    let unknown = create(NewResumable::new(file())).await.unwrap().upload;
+    let named = append(&store, &unknown, Append::at(0).with_length(17), b"").await;
+    assert_eq!(kind(named), ErrorKind::TooLarge);
+    assert_eq!(kind(append(&store, &unknown, Append::at(0), &[0; 17]).await), ErrorKind::TooLarge);
+
+    let text = create(NewResumable::new(file()).with_length(10)).await.unwrap().upload;
+    let refused = append(&store, &text, Append::at(0), b"<!DOCTYPE>").await.unwrap_err();
+    assert_eq!(refused.details().field.as_deref(), Some("mime_type"), "{refused}");
+    assert_eq!(kind(status(&store, &text).await), ErrorKind::UploadGone);
+
+    let png = create(NewResumable::new(file()).with_length(8)).await.unwrap().upload;
+    let png = append(&store, &png, Append::at(0), b"\x89PNG\r\n\x1a\n").await.unwrap();
+    let replacement = Replacement::new().with_policy(pictures.clone());
+    let replacement = NewResumable::replace(png.file_id.unwrap(), replacement, Scope::All);
+    let other = create(replacement.with_length(10)).await.unwrap().upload;
+    let refused = append(&store, &other, Append::at(0), b"<!DOCTYPE>").await;
+    assert_eq!(kind(refused), ErrorKind::InvalidField);
+}
+
+#[tokio::test]
 async fn a_repeated_creation_finds_its_upload_and_one_with_other_terms_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
