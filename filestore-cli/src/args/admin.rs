@@ -245,6 +245,9 @@ pub(crate) enum MigrateCommand {
         /// Only show the effect, change nothing
         #[arg(long)]
         dry_run: bool,
+        /// Return when the server has started the migration. See `migrate status`
+        #[arg(long, conflicts_with = "dry_run")]
+        detach: bool,
     },
     /// Show the providers of an organization's files
     #[command(after_help = examples::MIGRATE_STATUS)]
@@ -324,6 +327,12 @@ pub(crate) struct FsckArgs {
     /// Start from the beginning instead of resuming a stopped check
     #[arg(long)]
     pub(crate) restart: bool,
+    /// Return when the server has started the check. See --status
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Show the running check and the last results, check nothing
+    #[arg(long, exclusive = true)]
+    pub(crate) status: bool,
 }
 
 /// `variants`.

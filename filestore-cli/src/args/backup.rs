@@ -21,6 +21,9 @@ pub(crate) enum BackupCommand {
         /// Use hard links instead of copies. The snapshot shares the disk of the store
         #[arg(long)]
         hard_links: bool,
+        /// Return when the server has started the snapshot. See `backup list`
+        #[arg(long)]
+        detach: bool,
     },
     /// Read a snapshot and compare all digests
     #[command(after_help = examples::BACKUP_VERIFY)]

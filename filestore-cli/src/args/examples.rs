@@ -457,7 +457,8 @@ continue, run the command again. If files remain, the exit status is 1.
 Examples:
   filestore binding update --org 42 --provider LOCAL && filestore migrate run --org 42 --to LOCAL
   filestore migrate run --org 42 --to LOCAL --rate 20MiB
-  filestore migrate run --org 42 --to LOCAL --dry-run";
+  filestore migrate run --org 42 --to LOCAL --dry-run
+  filestore migrate run --org 42 --to LOCAL --detach && filestore migrate status --org 42";
 
 pub(super) const ORGANIZATION_LIST: &str = "\
 Lists the organizations that your key can access, if they have files or an active binding.
@@ -522,7 +523,8 @@ Examples:
   filestore fsck
   filestore fsck --deep --pace 50MiB
   filestore --data-dir /var/lib/filestore fsck --deep --json > report.json
-  filestore fsck --repair";
+  filestore fsck --repair
+  filestore fsck --deep --detach && filestore fsck --status";
 
 pub(super) const MIGRATE_STATUS: &str = "\
 Examples:
@@ -650,7 +652,8 @@ like the data directory.
 Examples:
   filestore --data-dir /var/lib/filestore backup create --to /mnt/backup/files
   filestore backup create --to nightly
-  filestore backup create --to nightly --local-only";
+  filestore backup create --to nightly --local-only
+  filestore backup create --to nightly --detach && filestore backup list --from nightly";
 
 pub(super) const METADATA_COPY: &str = "\
 Stop the server first. filestore copies every row and compares the copies. Then it renames the

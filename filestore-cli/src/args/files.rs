@@ -201,7 +201,7 @@ pub(crate) struct ListArgs {
     /// Only files with this name prefix. With --org, sorted by name
     #[arg(long, value_name = "TEXT")]
     pub(crate) name_prefix: Option<String>,
-    /// Only files with this text in their name, in upper or lower case
+    /// Only files with this text in their name, ignoring case
     #[arg(long, value_name = "TEXT")]
     pub(crate) name_contains: Option<String>,
     /// Only files of this media type

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use filestore_core::api::{FsckFinding, FsckReport, FsckRunRequest};
+use filestore_core::api::{FsckFinding, FsckReport, FsckRunRequest, FsckStatus, FsckSummary};
 use tokio::sync::watch;
 
 use crate::args::FsckArgs;
 use crate::failure::{Exit, Result};
-use crate::output::{Align, Output, Table, counted, plain, size};
-use crate::store::Target;
+use crate::output::{Align, Output, Table, counted, plain, size, when};
+use crate::store::{DetachedRun, Target};
 
 /// Maximum number of findings in a table. JSON contains all of them.
 const SHOWN: usize = 100;
@@ -20,12 +20,21 @@ pub(super) async fn run(
     out: Output,
     stop: &watch::Sender<bool>,
 ) -> Result<Exit> {
+    if args.status {
+        return status(target, out).await;
+    }
     let mut request = FsckRunRequest::default();
     request.deep = args.deep;
     request.repair = args.repair;
     request.restart = args.restart;
     request.bytes_per_second = args.pace.map(|rate| rate.0);
     request.provider_code = args.provider;
+
+    if args.detach {
+        let started = target.start(DetachedRun::Fsck(&request)).await;
+        started.map_err(|e| e.doing("cannot start the check"))?;
+        return status(target, out).await;
+    }
 
     let meter = out.count_meter("checking");
     let checked = target.fsck(&request, stop.subscribe(), &meter).await;
@@ -34,6 +43,52 @@ pub(super) async fn run(
     let report = checked.map_err(|e| e.doing("cannot check the store"))?;
     out.report(&report, report_text)?;
     Ok(exit_of(&report))
+}
+
+async fn status(target: &dyn Target, out: Output) -> Result<Exit> {
+    let status = target.fsck_status().await.map_err(|e| e.doing("cannot read the last check"))?;
+    out.report(&status, status_text)?;
+    Ok(Exit::Done)
+}
+
+fn status_text(status: &FsckStatus) -> String {
+    let mut lines = Vec::new();
+    if let Some(running) = &status.running {
+        lines.push(format!(
+            "a {} is running: part {}, {} and {} checked ({} read), {} so far",
+            if running.scrub { "scrub" } else { "check" },
+            plain(&running.part),
+            counted(running.checked_files, "file"),
+            counted(running.checked_names, "name"),
+            size(running.checked_bytes),
+            counted(running.found, "finding"),
+        ));
+    }
+    for (name, summary) in [("check", &status.last), ("scrub", &status.scrub)] {
+        if let Some(summary) = summary {
+            lines.push(format!("the last {name} {}", summary_text(summary)));
+        }
+    }
+    if lines.is_empty() { "no check yet".to_owned() } else { lines.join("\n") }
+}
+
+fn summary_text(summary: &FsckSummary) -> String {
+    let end = match &summary.ended_at {
+        Some(ended_at) => format!("ended {} UTC", when(ended_at)),
+        None => format!("began {} UTC and has not ended", when(&summary.started_at)),
+    };
+    let mut text = format!(
+        "{end}: {} ({} read), {}, {} repaired or quarantined",
+        counted(summary.checked_files, "file"),
+        size(summary.checked_bytes),
+        counted(summary.found, "finding"),
+        summary.repaired,
+    );
+    if !summary.postponed.is_empty() {
+        let places: Vec<_> = summary.postponed.iter().map(|place| plain(place)).collect();
+        let _ = write!(text, ", not checked: {}", places.join(", "));
+    }
+    text
 }
 
 fn exit_of(report: &FsckReport) -> Exit {

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use filestore_core::api::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    OrganizationNumber,
 };
 use tokio::sync::watch;
 
 use crate::args::{MigrateCommand, MigrateTarget};
 use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, counted, plain, size};
-use crate::store::{Migration, Target};
+use crate::store::{DetachedRun, Migration, Target};
 
 /// `migrate plan`, `run`, `status` and `verify`.
 pub(super) async fn run(
@@ -24,21 +25,29 @@ pub(super) async fn run(
             plan(&asked, target, out).await
         }
 
-        MigrateCommand::Run { target: MigrateTarget { org, to }, rate, dry_run: false } => {
+        MigrateCommand::Run { target: MigrateTarget { org, to }, rate, dry_run: false, detach } => {
             let migration =
                 Migration { organization: org, to, bytes_per_second: rate.map(|rate| rate.0) };
+            if detach {
+                let doing = format!("cannot start the migration of organization {org}");
+                let run = DetachedRun::Migration(&migration);
+                target.start(run).await.map_err(|e| e.doing(doing))?;
+                return status(org, target, out).await;
+            }
             migrate(&migration, target, out, stop).await
         }
 
-        MigrateCommand::Status { org } => {
-            let doing = format!("cannot read the state of organization {org}");
-            let status = target.migrate_status(org).await.map_err(|e| e.doing(doing))?;
-            out.report(&status, status_text)?;
-            Ok(Exit::Done)
-        }
+        MigrateCommand::Status { org } => status(org, target, out).await,
 
         MigrateCommand::Verify(asked) => verify(&asked, target, out).await,
     }
+}
+
+async fn status(org: OrganizationNumber, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = format!("cannot read the state of organization {org}");
+    let status = target.migrate_status(org).await.map_err(|e| e.doing(doing))?;
+    out.report(&status, status_text)?;
+    Ok(Exit::Done)
 }
 
 async fn plan(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Result<Exit> {

@@ -23,5 +23,6 @@ pub(crate) use open::{Absent, Opened, open};
 pub(crate) use operations::Target;
 pub(crate) use range::ByteRange;
 pub(crate) use request::{
-    Acknowledged, Batch, Change, Edit, IfMatch, Lifetime, MetadataEdit, Migration, Place, Upload,
+    Acknowledged, Batch, Change, DetachedRun, Edit, IfMatch, Lifetime, MetadataEdit, Migration,
+    Place, Upload,
 };

@@ -8,7 +8,7 @@ use filestore_core::api::{
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
     CreateKey, CreateWebhook, DeleteFileResult, DeleteReply, DeletedWebhookReply, EditReply,
     EditWebhook, EnableWebhook, EraseReceipt, EventPage, EventQuery, Explanation, FileRecord, Fit,
-    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
+    ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, ListQuery, ListReply, MeReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, NewWebhookReply,
     OrganizationId, OrganizationNumber, OrganizationSyncStatus, OrganizationsReply, PageQuery,
     ProviderCheckReport, ProviderReply, PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply,
@@ -23,7 +23,9 @@ use tokio::sync::watch;
 
 use super::destination::Destination;
 use super::range::ByteRange;
-use super::request::{Acknowledged, Batch, Change, Edit, IfMatch, Migration, Upload, Variant};
+use super::request::{
+    Acknowledged, Batch, Change, DetachedRun, Edit, IfMatch, Migration, Upload, Variant,
+};
 use crate::failure::Result;
 use crate::output::Meter;
 
@@ -165,6 +167,9 @@ pub(crate) trait Target: Send + Sync {
         stop: Stop,
         meter: &Meter,
     ) -> Result<EraseReceipt>;
+    /// Starts a run that continues without this program. Only a server can do that.
+    async fn start(&self, run: DetachedRun<'_>) -> Result<()>;
+    async fn fsck_status(&self) -> Result<FsckStatus>;
     /// Checks the store until the end, or until `stop` is true.
     async fn fsck(&self, request: &FsckRunRequest, stop: Stop, meter: &Meter)
     -> Result<FsckReport>;

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
-use filestore_core::api::{FileRecord, Metadata, OrganizationNumber};
+use filestore_core::api::{
+    CreateBackup, FileRecord, FsckRunRequest, Metadata, MigrateRunRequest, OrganizationNumber,
+};
 
 use super::item::Item;
 
@@ -116,4 +118,20 @@ pub(crate) struct Migration {
     pub(crate) organization: OrganizationNumber,
     pub(crate) to: String,
     pub(crate) bytes_per_second: Option<u64>,
+}
+
+impl Migration {
+    /// Converts the migration to a request.
+    pub(super) fn request(&self) -> MigrateRunRequest {
+        MigrateRunRequest::new(self.organization, &self.to).bytes_per_second(self.bytes_per_second)
+    }
+}
+
+/// A run that continues at the server, without this program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DetachedRun<'a> {
+    Migration(&'a Migration),
+    Fsck(&'a FsckRunRequest),
+    /// A snapshot to a destination.
+    Backup(&'a str, &'a CreateBackup),
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use filestore_core::admin::{Backups, CopiedFiles, RestoreOptions, RestoredAccess, RestoredAs};
-use filestore_core::api::{CreateBackup, ForgetBackups, RestoreBackup, Snapshot};
+use filestore_core::api::{
+    BackupDestination, CreateBackup, ForgetBackups, RestoreBackup, Snapshot,
+};
 use filestore_core::config::{BackupPlace, MetadataPlace, ProviderConfig};
 use filestore_core::{DataDir, StoreConfig};
 
@@ -20,7 +22,7 @@ use super::metadata::moved_files;
 use crate::args::{BackupCommand, RestoredKeysArgs, RestoredPart, SnapshotArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, plain};
-use crate::store::{Address, Target};
+use crate::store::{Address, DetachedRun, Target};
 
 /// Runs the commands that need no store: list, verify, prune, and restore --all. Returns `None` for
 /// all others.
@@ -228,9 +230,20 @@ fn configured(config: Option<&Path>) -> Result<StoreConfig> {
 /// `backup create`, `verify`, `restore`, `list`, `prune` and `forget` on a store.
 pub(super) async fn run(command: BackupCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
-        BackupCommand::Create { to, local_only, hard_links } => {
+        BackupCommand::Create { to, local_only, hard_links, detach } => {
             let mut request = CreateBackup::default();
             (request.local_only, request.hard_links) = (local_only, hard_links);
+            if detach {
+                let started = target.start(DetachedRun::Backup(&to, &request)).await;
+                started.map_err(|e| e.doing("cannot start a snapshot"))?;
+                out.report(&BackupDestination::new(to), |place| {
+                    let name = plain(&place.name);
+                    format!(
+                        "the server takes a snapshot: see `filestore backup list --from {name}`"
+                    )
+                })?;
+                return Ok(Exit::Done);
+            }
 
             let meter = out.count_meter("copying");
             let made = target.backup_create(&to, &request, &meter).await;

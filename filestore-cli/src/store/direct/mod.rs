@@ -18,7 +18,7 @@ use filestore_core::api::{
     CreateBackup, CreateBinding, CreateKey, CreateWebhook, DeleteFileResult, DeleteReply,
     DeletedWebhookReply, EditReply, EditWebhook, EnableWebhook, EraseReceipt, EventOrder,
     EventPage, EventQuery, Explanation, FileRecord, Fit, ForgetBackups, FsckReport, FsckRunRequest,
-    KeyReply, ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus,
+    FsckStatus, KeyReply, ListQuery, ListReply, MeReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, NewKeyReply, NewWebhookReply, OrganizationId, OrganizationNumber,
     OrganizationSyncStatus, OrganizationsReply, PageQuery, ProviderCheckReport, ProviderReply,
     PurgeReport, PurgeRunRequest, ReadyReply, ReceiptKeyReply, RedeliverReply, RedeliverWebhook,
@@ -39,7 +39,9 @@ use filestore_core::{self as core, FileId, FileStore, Files, ProviderCode, Scope
 use super::destination::Destination;
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
-use super::request::{Acknowledged, Batch, Change, Edit, IfMatch, Migration, Upload, Variant};
+use super::request::{
+    Acknowledged, Batch, Change, DetachedRun, Edit, IfMatch, Migration, Upload, Variant,
+};
 use crate::command::backup::is_directory;
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
@@ -471,6 +473,15 @@ impl Target for Direct {
         let organization = organization.as_str().parse::<core::OrganizationId>()?;
         let stop = || *stop.borrow();
         Ok(self.store.admin().erase_organization(&organization, &stop, meter).await?.into())
+    }
+
+    async fn start(&self, _: DetachedRun<'_>) -> Result<()> {
+        Err(Failure::refused("only a server can continue a run without this program")
+            .hint("omit --detach, or use --server"))
+    }
+
+    async fn fsck_status(&self) -> Result<FsckStatus> {
+        Ok(self.store.admin().fsck_status().await?.into())
     }
 
     async fn fsck(

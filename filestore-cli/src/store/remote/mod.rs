@@ -11,7 +11,7 @@ use filestore_core::api::{
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
     CreateKey, CreateWebhook, DeleteFileResult, DeleteReply, DeletedWebhookReply, EditReply,
     EditWebhook, EnableWebhook, EraseReceipt, EventPage, EventQuery, Explanation, FileRecord, Fit,
-    ForgetBackups, FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MeReply,
+    ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, ListQuery, ListReply, MeReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, NewWebhookReply,
     OrganizationId, OrganizationNumber, OrganizationSyncStatus, OrganizationsReply, PageQuery,
     ProviderCheckReport, ProviderReply, PruneBackups, PurgeReport, PurgeRunRequest, ReadyReply,
@@ -29,8 +29,8 @@ use super::item::{Input, Item};
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
 use super::request::{
-    Acknowledged, Batch, Change, Edit, IfMatch, Lifetime, MetadataEdit, Migration, Place, Upload,
-    Variant,
+    Acknowledged, Batch, Change, DetachedRun, Edit, IfMatch, Lifetime, MetadataEdit, Migration,
+    Place, Upload, Variant,
 };
 use super::socket::AdminSocket;
 use crate::command::backup::{is_directory, kept};
@@ -393,6 +393,26 @@ impl Target for Remote {
         _meter: &Meter,
     ) -> Result<EraseReceipt> {
         Ok(self.client.admin().organizations().erase(organization.clone()).await?)
+    }
+
+    async fn start(&self, run: DetachedRun<'_>) -> Result<()> {
+        let admin = self.client.admin();
+        match run {
+            DetachedRun::Migration(migration) => {
+                admin.migrations().start(&migration.request()).await?;
+            }
+            DetachedRun::Fsck(request) => {
+                admin.fsck().start(request).await?;
+            }
+            DetachedRun::Backup(destination, request) => {
+                admin.backups().start(&configured(destination)?, request).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn fsck_status(&self) -> Result<FsckStatus> {
+        Ok(self.client.admin().fsck().status().await?)
     }
 
     async fn fsck(

@@ -7,7 +7,7 @@ use filestore_client::Admin;
 use filestore_client::admin::{Migrations, SyncQueue};
 use filestore_core::admin::Progress as _;
 use filestore_core::api::{
-    FsckReport, FsckRunRequest, MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport,
+    FsckReport, FsckRunRequest, MigrateReport, SyncReport, SyncStatusReport,
 };
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -54,8 +54,8 @@ pub(super) async fn migration(
     stop: Stop,
     meter: &Meter,
 ) -> Result<MigrateReport> {
-    let Migration { organization, to, bytes_per_second } = migration;
-    let request = MigrateRunRequest::new(*organization, to).bytes_per_second(*bytes_per_second);
+    let Migration { organization, to, .. } = migration;
+    let request = migration.request();
 
     if meter.is_shown() {
         meter.start(Some(migrations.plan(*organization, to).await?.move_files));
