@@ -68,7 +68,8 @@
 //! - `store` (default): the store itself.
 //! - `pictures` (default): variants, sheets, placeholders. This feature builds libwebp.
 //! - `converters` (default): previews of other files, by commands in a sandbox.
-//! - `s3` (default), `azblob`, `gcs`: kinds of providers.
+//! - `s3` (default), `azblob`, `gcs`: providers that speak S3, Azure Blob Storage, Google Cloud Storage.
+//! - `webhooks` (default): events that are sent to URLs.
 //! - `postgres`: records in PostgreSQL.
 //! - `http` (default): replies for your own routes ([`web`]), with ranges and conditions.
 //! - `schema`: JSON schemas of the types in [`api`].

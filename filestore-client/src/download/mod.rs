@@ -130,7 +130,7 @@ impl Download {
         }
     }
 
-    /// Calls `callback` while the client delivers the bytes.
+    /// Calls `callback` as bytes arrive.
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(callback));
         self

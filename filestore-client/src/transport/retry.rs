@@ -49,8 +49,8 @@ pub struct RetryPolicy {
     pub max_outage: Duration,
     /// Longest `Retry-After` that the client accepts (default 60 s).
     pub max_retry_after: Duration,
-    /// Longest total wait for an earlier upload with the same idempotency key (default 60 s). Use
-    /// more than the server's limit for a silent upload (30 s by default).
+    /// Longest total wait for an earlier upload with the same idempotency key (default 60 s). Set
+    /// it longer than the time after which the server ends a silent upload (30 s by default).
     pub max_in_progress_wait: Duration,
 }
 

@@ -107,7 +107,7 @@ impl Change {
         self
     }
 
-    /// A second request for a status changes nothing. A second replacement creates another version,
+    /// A second request for a status has no effect. A second replacement creates another version,
     /// and after the first success `If-Match` fails.
     fn retry(&self) -> Retry {
         match (&self.item, &self.if_match) {

@@ -116,7 +116,7 @@ impl Upload {
         self
     }
 
-    /// Requires this SHA-256 in hex. For other bytes, the call fails with
+    /// Requires this SHA-256 in hex. If the bytes have another, the call fails with
     /// [`ErrorKind::Digest`](crate::ErrorKind::Digest), and the server stores no file.
     ///
     /// The client always compares the digest of the record with the sent bytes, even without this

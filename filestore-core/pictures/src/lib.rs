@@ -43,6 +43,7 @@ pub use wanted::{Fit, Rendered, Wanted};
 ///
 /// # fn example(photo: &[u8]) -> filestore_pictures::Result<()> {
 /// let wanted = [Wanted::cover(200), Wanted::inside(1000)];
+/// // A picture that is smaller than a wanted size is returned as it came.
 /// let work = assess(&photo, &wanted, Small::PassesThrough, &Limits::default())?;
 /// // Wait here until so much memory is free.
 /// println!("{} bytes are needed", work.memory_bytes());

@@ -44,7 +44,7 @@ pub struct ListQuery {
     pub created_after: Option<String>,
     /// Only files uploaded before this time.
     pub created_before: Option<String>,
-    /// Only files with a name that contains this text, in upper or lower case.
+    /// Only files with a name that contains this text, ignoring case.
     pub name_contains: Option<String>,
     /// Order of the records (default `newest`).
     pub order: Option<ListOrder>,
@@ -113,7 +113,7 @@ impl ListQuery {
         self
     }
 
-    /// Keeps only files with a name that contains `text`, in upper or lower case.
+    /// Keeps only files with a name that contains `text`, ignoring case.
     #[must_use]
     pub fn name_contains(mut self, text: impl Into<String>) -> Self {
         self.name_contains = Some(text.into());

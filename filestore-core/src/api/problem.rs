@@ -28,7 +28,7 @@ pub struct Problem {
     /// Field, parameter or key with the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Batch item with the error: the index, starting at 0.
+    /// Index of the batch item with the error, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u32>,
     /// Allowed values.

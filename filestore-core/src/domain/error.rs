@@ -190,7 +190,7 @@ kinds! {
 pub struct Details {
     /// Field, parameter or key with the error, in the words of the caller.
     pub field: Option<String>,
-    /// Batch item with the error: the index, starting at 0.
+    /// Index of the batch item with the error, from 0.
     pub item: Option<u32>,
     /// Allowed values, if few.
     pub allowed: Vec<String>,

@@ -241,7 +241,7 @@ impl FileStore {
         Receipts::of(self)
     }
 
-    /// Returns the bindings: the provider that stores the new files of an organization.
+    /// Returns the handle for bindings. A binding names the provider of an organization's new files.
     pub fn bindings(&self) -> Bindings<'_> {
         Bindings::of(self)
     }

@@ -62,7 +62,7 @@ impl BlobStores {
         }
     }
 
-    /// Returns the local disk, if this holder is the disk. The local disk's blobs are staged and published,
+    /// Returns the local disk if `code` is `LOCAL`. The local disk's blobs are staged and published,
     /// and can be opened as files. Blobs of other holders need a write intent and a put.
     pub fn disk(&self, code: &ProviderCode) -> Option<&LocalStore> {
         code.is_local().then_some(&self.local)

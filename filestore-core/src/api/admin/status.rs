@@ -108,7 +108,7 @@ pub struct StatusResumable {
     pub open: Option<u64>,
     /// Bytes that these uploads hold: announced or received. Null if the database does not answer.
     pub open_bytes: Option<u64>,
-    /// Uploads that receive bytes from a request now.
+    /// Resumable uploads to which a request sends bytes now.
     pub transfers: u64,
 }
 

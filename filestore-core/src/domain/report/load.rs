@@ -46,7 +46,7 @@ pub struct ResumableLoad {
     pub open: Option<u64>,
     /// Bytes that these uploads hold: announced or received.
     pub open_bytes: Option<u64>,
-    /// Uploads that receive bytes from a request now.
+    /// Resumable uploads to which a request sends bytes now.
     pub transfers: u64,
     /// Uploads that became files.
     pub finished: u64,

@@ -280,8 +280,8 @@ pub struct PurgeReceipt {
 }
 
 impl PurgeReceipt {
-    /// Tests whether every place was checked and does not contain the file's bytes: providers,
-    /// quarantine, and all backup directories.
+    /// Tests whether filestore looked for the file's bytes at every provider, in the quarantine and in all
+    /// backups, and found them nowhere.
     pub fn is_absent_everywhere(&self) -> bool {
         self.history_from.is_none()
             && self.file.awaited.is_empty()

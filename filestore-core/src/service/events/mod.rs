@@ -123,7 +123,8 @@ impl<'a> Events<'a> {
     }
 
     /// Follows the log behind `after`: each event once, in order, for as long as the stream is polled. The stream
-    /// holds one page, and costs nothing once it is dropped. It keeps the store, and its directory locked.
+    /// holds one page, and costs nothing once it is dropped. While it exists, the store stays
+    /// open, and its directory locked.
     ///
     /// An error ends the stream. After a temporary error, follow again behind the last event.
     ///

@@ -118,12 +118,12 @@ impl Files<'_> {
         changed
     }
 
-    /// Makes a TEMP file a THUMBNAIL. A second call changes nothing. Errors as for [`change`](Self::change).
+    /// Makes a TEMP file a THUMBNAIL. A second call has no effect. Errors as for [`change`](Self::change).
     pub async fn make_thumbnail(self, id: FileId) -> Result<Changed> {
         self.change(id, Change::MakeThumbnail, None).await
     }
 
-    /// Makes a file READY. A second call changes nothing. Errors as for [`change`](Self::change).
+    /// Makes a file READY. A second call has no effect. Errors as for [`change`](Self::change).
     ///
     /// ```no_run
     /// # use filestore_core::{FileId, FileStore, Scope};
@@ -172,7 +172,7 @@ impl Files<'_> {
     }
 
     /// Changes a file's name, type or single members of the custom metadata. Version, digest and content stay
-    /// the same. A second call changes nothing. If two edits run at the same time, both take effect.
+    /// the same. A second call has no effect. If two edits run at the same time, both take effect.
     ///
     /// Errors as for [`change`](Self::change). Also returns `TooLarge` or `InvalidField` if the custom
     /// metadata would exceed its limits.

@@ -26,7 +26,7 @@ impl Files<'_> {
     /// Deletes a file. The content is `NotFound` from now on. You can [`restore`](Self::restore) the file
     /// until the purge removes it, after the store's `purge_grace` (default 1 day).
     ///
-    /// A second call succeeds and changes nothing. `NotFound` after the purge. Use
+    /// A second call succeeds and has no effect. `NotFound` after the purge. Use
     /// [`delete_if`](Self::delete_if) if another caller might have replaced the content since your last read.
     ///
     /// ```no_run
@@ -93,7 +93,7 @@ impl Files<'_> {
         stream::iter(deletions).buffered(AT_ONCE).collect().await
     }
 
-    /// Restores a deleted file. If the file is not deleted, the call succeeds and changes nothing. An expired
+    /// Restores a deleted file. If the file is not deleted, the call succeeds and has no effect. An expired
     /// TEMP file gets a new lifetime.
     ///
     /// `AlreadyPurging` if the purge has already claimed the file. `NotFound` after the purge.

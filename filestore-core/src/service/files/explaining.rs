@@ -12,7 +12,7 @@ impl Files<'_> {
     /// Explains where a file is and why, what comes next and when, which attempts failed, and which events the log
     /// has of the file. Also explains deleted files, and purged files as long as their purge receipt is kept.
     ///
-    /// For the events, the newest 2,000 events of the organization are looked through.
+    /// The events of the file are those among the newest 2,000 of its organization.
     ///
     /// The health of the providers is what this process knows. If several servers share the store, each of them
     /// might see another one.
