@@ -9,6 +9,7 @@
 //! | `identity` | the markers of the store in its directory, checked at opening |
 //! | `local` | the LOCAL blobs in the directory: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
+//! | `cloud_types` | the questions to a provider, and its answers |
 //! | `registry` | the configured providers, and the location of their files |
 //! | `tls` | cryptography and trust for requests to providers and webhooks |
 //! | `stores` | all stores together, found by a provider's code |
@@ -25,6 +26,7 @@ pub mod data_dir;
 mod file_lock;
 pub mod identity;
 pub mod local;
+pub mod cloud_types;
 pub mod cloud;
 pub mod registry;
 pub mod stores;
@@ -36,12 +38,13 @@ mod contract;
 
 pub use access::warn_of_others;
 pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
-pub use cloud::{
-    CheckOutcome, CheckStep, Cloud, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
-    Presigned, ProviderCheck, UnfinishedUpload, UploadsPlace,
-};
+pub use cloud::Cloud;
 #[cfg(any(test, feature = "internals"))]
 pub use cloud::{SimulatedProviders, Weather};
+pub use cloud_types::{
+    CheckOutcome, CheckStep, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
+    Presigned, ProviderCheck, UnfinishedUpload, UploadsPlace,
+};
 pub use data_dir::DataDir;
 pub use identity::Markers;
 pub use local::{
