@@ -68,7 +68,8 @@
 //! - `store` (default): the store itself.
 //! - `pictures` (default): variants, sheets, placeholders. This feature builds libwebp.
 //! - `converters` (default): previews of other files, by commands in a sandbox.
-//! - `s3` (default), `azblob`, `gcs`: kinds of providers.
+//! - `s3` (default), `azblob`, `gcs`: kinds of providers. Each turns on `providers`.
+//! - `providers`: providers through OpenDAL. Alone, this feature has the kinds `fs` and `memory` (for tests).
 //! - `postgres`: records in PostgreSQL.
 //! - `http` (default): replies for your own routes ([`web`]), with ranges and conditions.
 //! - `schema`: JSON schemas of the types in [`api`].

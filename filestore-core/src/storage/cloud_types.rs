@@ -1,4 +1,5 @@
-//! What callers ask of a provider of location CLOUD, and its answers: plain types.
+//! What callers ask of a provider of location CLOUD, and its answers: plain types, the same in a build without
+//! the feature `providers`.
 
 use std::fmt;
 use std::time::Duration;
