@@ -68,7 +68,9 @@
 //! - `store` (default): the store itself.
 //! - `pictures` (default): variants, sheets, placeholders. This feature builds libwebp.
 //! - `converters` (default): previews of other files, by commands in a sandbox.
-//! - `s3` (default), `azblob`, `gcs`: providers that speak S3, Azure Blob Storage, Google Cloud Storage.
+//! - `s3` (default), `azblob`, `gcs`: providers that speak S3, Azure Blob Storage, Google Cloud Storage. Each turns on
+//!   `providers`.
+//! - `providers`: providers through OpenDAL. Alone, this feature has the kinds `fs` and `memory` (for tests).
 //! - `webhooks` (default): events that are sent to URLs.
 //! - `postgres`: records in PostgreSQL.
 //! - `http` (default): replies for your own routes ([`web`]), with ranges and conditions.

@@ -9,6 +9,8 @@
 //! | `identity` | the markers of the store in its directory, checked at opening |
 //! | `local` | the LOCAL blobs in the directory: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
+//! | `cloud_types` | the questions to a provider, and its answers |
+//! | `no_cloud` | replaces `cloud` in a build without the feature `providers` |
 //! | `registry` | the configured providers, and the location of their files |
 //! | `tls` | cryptography and trust for requests to providers and webhooks |
 //! | `stores` | all stores together, found by a provider's code |
@@ -25,7 +27,11 @@ pub mod data_dir;
 mod file_lock;
 pub mod identity;
 pub mod local;
+pub mod cloud_types;
+#[cfg(feature = "providers")]
 pub mod cloud;
+#[cfg(not(feature = "providers"))]
+mod no_cloud;
 pub mod registry;
 pub mod stores;
 #[cfg(any(feature = "transport", feature = "webhooks"))]
@@ -36,12 +42,14 @@ mod contract;
 
 pub use access::warn_of_others;
 pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
-pub use cloud::{
-    CheckOutcome, CheckStep, Cloud, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
+#[cfg(feature = "providers")]
+pub use cloud::Cloud;
+#[cfg(all(feature = "providers", any(test, feature = "internals")))]
+pub use cloud::{SimulatedProviders, Weather};
+pub use cloud_types::{
+    CheckOutcome, CheckStep, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
     Presigned, ProviderCheck, UnfinishedUpload, UploadsPlace,
 };
-#[cfg(any(test, feature = "internals"))]
-pub use cloud::{SimulatedProviders, Weather};
 pub use data_dir::DataDir;
 pub use identity::Markers;
 pub use local::{
@@ -49,5 +57,7 @@ pub use local::{
     StagedBlob, StagedPoint, StagedWalk, StagingWriter, WalkedName, WalkedPage,
 };
 pub(crate) use local::{StagedLedger, StagedLimits, Uploader};
+#[cfg(not(feature = "providers"))]
+pub use no_cloud::Cloud;
 pub use registry::ProviderRegistry;
 pub use stores::BlobStores;

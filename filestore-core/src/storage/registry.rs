@@ -13,7 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cloud::{self, Cloud, MarkerLedger};
+use super::cloud_types::unusable;
+use super::{Cloud, MarkerLedger};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::status::Location;
 use crate::domain::id::StoreId;
@@ -106,13 +107,13 @@ impl ProviderRegistry {
     fn list(&mut self, config: &ProviderConfig) -> Result<()> {
         let code = &config.code;
         if code.is_local() {
-            return Err(cloud::unusable(code, "the code is that of the built-in provider"));
+            return Err(unusable(code, "the code is that of the built-in provider"));
         }
         if self.get(code).is_some() {
-            return Err(cloud::unusable(code, "the code is given to two providers"));
+            return Err(unusable(code, "the code is given to two providers"));
         }
         if config.location == Location::Local && self.backend().is_some() {
-            return Err(cloud::unusable(code, "LOCAL has another backend already"));
+            return Err(unusable(code, "LOCAL has another backend already"));
         }
 
         self.providers.push(Provider {

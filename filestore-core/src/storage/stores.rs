@@ -7,8 +7,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
 
-use super::cloud::Cloud;
-use super::{BlobStore, LocalStore, ProviderRegistry};
+use super::{BlobStore, Cloud, LocalStore, ProviderRegistry};
 use crate::domain::error::Result;
 use crate::domain::file::path::BlobKey;
 use crate::domain::file::status::Location;

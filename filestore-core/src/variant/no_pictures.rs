@@ -114,11 +114,13 @@ pub(crate) fn assess(
 }
 
 impl Rendering {
-    pub(crate) fn rendered(&self) -> impl Iterator<Item = usize> {
-        std::iter::empty()
+    pub(crate) fn rendered(&self) -> std::iter::Empty<usize> {
+        match self.never {}
     }
 
-    pub(crate) fn retain(&mut self, _keep: impl Fn(usize) -> bool) {}
+    pub(crate) fn retain(&mut self, _keep: impl Fn(usize) -> bool) {
+        match self.never {}
+    }
 
     pub(crate) const fn pass_through(&self) -> Variant {
         match self.never {}

@@ -1,12 +1,12 @@
-//! A store without pictures, converters and PostgreSQL: `cargo test -p filestore-slim`. A package of its own, because
-//! the core's other tests need crates that this store does not.
+//! A store without pictures, converters, providers and PostgreSQL: `cargo test -p filestore-slim`. A package of its own,
+//! because the core's other tests need crates that this store does not.
 
 #![cfg(test)]
 
 use std::sync::Arc;
 
-use filestore_core::admin::{NoProgress, copy_records};
-use filestore_core::config::{ConverterConfig, MetadataPlace, PostgresConfig};
+use filestore_core::admin::{FsckOptions, NoProgress, copy_records};
+use filestore_core::config::{ConverterConfig, MetadataPlace, PostgresConfig, ProviderConfig};
 use filestore_core::variants::VariantSize;
 use filestore_core::{ErrorKind, FileStore, NewUpload, Scope, StoreConfig};
 
@@ -41,6 +41,46 @@ async fn a_configuration_with_converters_is_refused() {
     let refused = FileStore::builder(dir.path()).config(config).open().await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unusable);
     assert!(refused.message().contains("feature `converters`"), "{}", refused.message());
+}
+
+#[tokio::test]
+async fn a_configuration_with_a_provider_is_refused_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let disk = dir.path().join("disk");
+    let at_eu = |scheme: &str| ProviderConfig::new("eu".parse().unwrap(), scheme);
+    let on_disk = at_eu("fs").with_option("root", disk.to_str().unwrap());
+
+    for config in [at_eu("s3"), at_eu("memory"), on_disk.clone(), on_disk.as_local_backend()] {
+        let builder = FileStore::builder(&data).provider(config);
+        let refusals = [builder.check().unwrap_err(), builder.open().await.unwrap_err()];
+        for refused in refusals {
+            assert_eq!(refused.kind(), ErrorKind::Unusable);
+            assert!(refused.message().starts_with("provider eu: "), "{}", refused.message());
+            assert!(refused.message().contains("feature `providers`"), "{}", refused.message());
+        }
+    }
+    assert!(!disk.exists());
+}
+
+#[tokio::test]
+async fn a_store_reopens_without_providers_and_finds_its_files_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FileStore::open(dir.path()).await.unwrap();
+    let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+    let content = vec![b'a'; 3 << 20];
+    let record = store.upload(new, &content[..]).await.unwrap();
+    store.close().await;
+    drop(store);
+
+    let store = FileStore::open(dir.path()).await.unwrap();
+    let read = store.scoped(&Scope::All).read(record.file_id).await.unwrap();
+    assert!(read == content, "{} bytes", read.len());
+    assert_eq!(store.admin().providers().len(), 1, "the local disk alone");
+    let options = FsckOptions::default();
+    let report = store.admin().fsck(options, &|| false, &NoProgress).await.unwrap();
+    assert_eq!((report.checked_files, report.found), (1, 0));
+    store.close().await;
 }
 
 #[tokio::test]

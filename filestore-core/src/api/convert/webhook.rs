@@ -140,7 +140,7 @@ impl From<&Webhook> for api::WebhookReply {
         };
         Self {
             id: webhook.id.to_string(),
-            url: webhook.url.to_string(),
+            url: webhook.url.as_str().to_owned(),
             name: webhook.name.clone(),
             organization_id: webhook.organization.as_ref().map(ToString::to_string),
             types: webhook.kinds.iter().map(ToString::to_string).collect(),

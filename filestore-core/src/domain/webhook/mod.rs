@@ -3,6 +3,7 @@
 //! | module | contains |
 //! |---|---|
 //! | `url`, `address` | where events can go |
+//! | `stored_url` | replaces `url` in a build without the feature `webhooks` |
 //! | `secret` | signatures by Standard Webhooks 1.0.0 |
 //! | `answer`, `schedule` | the meaning of an answer, and the time of the next attempt |
 //! | `judge` | the rules of URLs and addresses a second time, for tests |
@@ -48,8 +49,11 @@ mod address;
 mod answer;
 mod schedule;
 mod secret;
+#[cfg(feature = "webhooks")]
 mod url;
-#[cfg(any(test, feature = "internals"))]
+#[cfg(not(feature = "webhooks"))]
+mod stored_url;
+#[cfg(all(feature = "webhooks", any(test, feature = "internals")))]
 pub mod judge;
 
 pub(crate) use address::AllowedHosts;
@@ -58,7 +62,11 @@ pub(crate) use answer::{Answer, Verdict, retry_after};
 pub(crate) use schedule::{pause, wait_after};
 pub use secret::WebhookSecret;
 pub(crate) use secret::WebhookSecrets;
+#[cfg(not(feature = "webhooks"))]
+pub use stored_url::WebhookUrl;
+#[cfg(feature = "webhooks")]
 pub(crate) use url::UrlRules;
+#[cfg(feature = "webhooks")]
 pub use url::WebhookUrl;
 
 use std::fmt;

@@ -24,7 +24,7 @@ mod holds;
 mod erasures;
 mod event_log;
 #[cfg_attr(
-    not(feature = "webhooks"),
+    not(any(feature = "webhooks", feature = "internals")),
     expect(dead_code, reason = "a build without webhooks sends nothing")
 )]
 mod webhooks;

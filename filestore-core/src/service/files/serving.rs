@@ -14,8 +14,7 @@ use crate::domain::file::status::Location;
 use crate::domain::id::FileId;
 use crate::domain::time::clock::Timestamp;
 use crate::service::spans;
-use crate::storage::SendFile;
-use crate::storage::cloud::{PresignMethod, PresignRequest};
+use crate::storage::{PresignMethod, PresignRequest, SendFile};
 use crate::variant::{Fit, Motion, Variant, VariantKey, VariantSize};
 
 /// The single steps of a read, for a program that serves files itself, for example over HTTP; from

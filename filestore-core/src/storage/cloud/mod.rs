@@ -77,13 +77,9 @@ use crate::domain::error::{Error, Result};
 use crate::domain::provider::health::ProviderHealth;
 use crate::domain::provider::{ProviderCode, ProviderConfig};
 use crate::domain::time::clock::{Clock, Timestamp};
+use crate::storage::CloudCapabilities;
 
-pub use self::identity::check::{CheckOutcome, CheckStep, ProviderCheck};
-pub use self::identity::marker::MarkerLedger;
 pub use self::object::inspect::Listing;
-pub(super) use self::opening::options::unusable;
-pub use self::signing::presign::{PresignMethod, PresignRequest, Presigned};
-pub use self::upload::uploads::{UnfinishedUpload, UploadsPage, UploadsPlace};
 #[cfg(any(test, feature = "internals"))]
 pub use simulated::{SimulatedProviders, Weather};
 
@@ -142,21 +138,6 @@ enum Scheme {
     Gcs,
     Fs,
     Memory,
-}
-
-/// The capabilities of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CloudCapabilities {
-    /// The provider can create presigned URLs that grant reading one object.
-    pub presigns: bool,
-    /// A presigned URL can set another type and disposition than the stored ones.
-    pub overrides_disposition: bool,
-    /// The provider stores the disposition with the object.
-    pub stores_disposition: bool,
-    /// The provider refuses puts with a wrong checksum. `None` until the first put.
-    pub checks_checksums: Option<bool>,
-    /// The provider refuses puts to an existing key. `None` until the first put.
-    pub puts_if_absent: Option<bool>,
 }
 
 impl Cloud {

@@ -11,10 +11,10 @@ use sha2::Digest;
 use super::probe_objects::probe_path;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
-use crate::domain::provider::ProviderCode;
 use crate::storage::cloud::Cloud;
-use crate::storage::cloud::signing::presign::{PresignMethod, PresignRequest};
-use crate::storage::{BlobInfo, Priority};
+use crate::storage::{
+    BlobInfo, CheckOutcome, CheckStep, PresignMethod, PresignRequest, Priority, ProviderCheck,
+};
 use crate::tasks;
 
 /// The lifetime of tested URLs, the same as for clients' URLs.
@@ -28,56 +28,6 @@ const PROBE_BYTES: usize = 100_000;
 const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 const DISPOSITION: &str =
     "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
-
-/// The check result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProviderCheck {
-    /// The tested provider's code.
-    pub provider: ProviderCode,
-    /// True if the provider can store files: they can be stored, read and removed, and URLs, if there are
-    /// any, grant only reading.
-    pub can_serve: bool,
-    /// The steps, in execution order.
-    pub steps: Vec<CheckStep>,
-}
-
-/// One check step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CheckStep {
-    /// The step's name: `write`, `read`, `range`, `presign` and so on.
-    pub name: &'static str,
-    /// The step's outcome.
-    pub outcome: CheckOutcome,
-    /// The observation, as a single line. Empty for a skipped step.
-    pub detail: String,
-}
-
-/// A step's outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckOutcome {
-    /// The feature works.
-    Ok,
-    /// The provider lacks this feature. The service works without it.
-    Cannot,
-    /// The feature should work, but does not.
-    Failed,
-    /// An earlier step made this step impossible.
-    Skipped,
-}
-
-impl CheckOutcome {
-    /// Returns the display name: `ok`, `cannot`, `failed` or `skipped`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Cannot => "cannot",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-}
 
 impl Cloud {
     /// Tests all features of a provider. The probe objects are below `.filestore-check/`, and are removed in

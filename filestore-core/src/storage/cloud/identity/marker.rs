@@ -23,7 +23,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use opendal::options::WriteOptions;
 use parking_lot::Mutex;
 use sha2::Digest;
@@ -32,8 +31,8 @@ use super::probe_objects::is_probe;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::file::path::BlobKey;
 use crate::domain::id::{Sha256, StoreId};
-use crate::domain::provider::ProviderCode;
 use crate::domain::time::clock::Timestamp;
+use crate::storage::MarkerLedger;
 use crate::storage::cloud::line::breaker::Direction;
 use crate::storage::cloud::object::objects::SNAPSHOTS;
 use crate::storage::cloud::opening::fault;
@@ -50,23 +49,6 @@ const COUNTS_FOR: Duration = Duration::from_mins(1);
 const SAMPLE: usize = 8;
 
 const IDENTIFYING: &str = "reading its marker";
-
-/// The database's record of marked providers.
-#[async_trait]
-pub trait MarkerLedger: Send + Sync {
-    /// Returns true if this store has marked the provider.
-    async fn is_marked(&self, provider: &ProviderCode) -> Result<bool>;
-
-    /// Records that the provider is marked.
-    async fn note_marked(&self, provider: &ProviderCode) -> Result<()>;
-
-    /// Lists up to `limit` objects that records place at the provider, with their sizes.
-    async fn some_blobs(
-        &self,
-        provider: &ProviderCode,
-        limit: usize,
-    ) -> Result<Vec<(BlobKey, u64)>>;
-}
 
 /// The known identity of a provider.
 #[derive(Default)]

@@ -15,10 +15,10 @@ use sha2::Digest;
 use super::read::ReadTurn;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::Sha256;
-use crate::domain::time::clock::Timestamp;
 use crate::storage::cloud::Cloud;
 use crate::storage::cloud::line::breaker::Direction;
 use crate::storage::cloud::opening::fault;
+use crate::storage::cloud_types::Object;
 use crate::storage::{BlobInfo, ByteStream, Priority};
 
 /// The directory of snapshots below the provider's root.
@@ -29,16 +29,6 @@ const LOOKING: &str = "looking at a part of a snapshot";
 
 /// The number of objects taken from a listing at once.
 const PAGE: usize = 1000;
-
-/// An object in a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::storage) struct Object {
-    /// The name within the listed directory.
-    pub(in crate::storage) name: String,
-    pub(in crate::storage) size_bytes: u64,
-    /// The time of the last change by the provider's clock, if the provider tells it.
-    pub(in crate::storage) modified_at: Option<Timestamp>,
-}
 
 impl Cloud {
     /// Stores an object and verifies it like a blob. The name must be new, or have been used for the same

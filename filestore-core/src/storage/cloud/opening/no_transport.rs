@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use opendal::Operator;
 
-use super::options::unusable;
 use super::remote_clock::RemoteClock;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderConfig;
+use crate::storage::cloud_types::unusable;
 
 /// HTTP client, which this build does not have.
 pub(in crate::storage::cloud) enum Client {}

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::fault::Faults;
 #[cfg(any(feature = "s3", feature = "gcs"))]
 use super::options::is_set;
-use super::options::{FS_STAGING, Options, unusable};
+use super::options::{FS_STAGING, Options};
 use super::remote_clock::RemoteClock;
 use super::{Client, Observe};
 use crate::domain::error::{Error, Result};
@@ -33,6 +33,7 @@ use crate::storage::cloud::signing::presign::Presigner;
 use crate::storage::cloud::upload::s3_uploads::S3Uploads;
 use crate::storage::cloud::upload::uploads::Uploads;
 use crate::storage::cloud::{Cloud, Inner, Scheme};
+use crate::storage::cloud_types::unusable;
 use crate::storage::data_dir::check_directory;
 
 /// Every scheme, with true if this build supports it.

@@ -1,12 +1,9 @@
-//! Options of providers by name, and the error for unusable options.
+//! Options of providers by name.
 
 use std::collections::BTreeMap;
 
 #[cfg(any(feature = "s3", feature = "azblob"))]
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
-
-use crate::domain::error::{Error, ErrorKind};
-use crate::domain::provider::ProviderCode;
 
 /// The directory below the root where the `fs` service writes files before it renames them.
 pub(in crate::storage::cloud) const FS_STAGING: &str = ".filestore-staging";
@@ -18,11 +15,6 @@ pub(in crate::storage::cloud) const QUERY: &AsciiSet =
 
 /// Options by name, in OpenDAL's form.
 pub(in crate::storage::cloud) type Options = BTreeMap<String, String>;
-
-/// Returns the error for an unusable configuration: one line that names the provider and the problem.
-pub(in crate::storage) fn unusable(code: &ProviderCode, problem: impl AsRef<str>) -> Error {
-    Error::new(ErrorKind::Unusable, format!("provider {code}: {}", problem.as_ref()))
-}
 
 /// Returns an option. An empty value counts as absent.
 #[cfg(any(feature = "s3", feature = "azblob", feature = "gcs"))]

@@ -8,8 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
-use super::presign::PresignRequest;
 use crate::domain::time::clock::Timestamp;
+use crate::storage::PresignRequest;
 use crate::storage::cloud::opening::options::{Options, QUERY, given};
 
 /// The service version that defines this string to sign.

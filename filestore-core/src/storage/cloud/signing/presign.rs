@@ -9,46 +9,12 @@ use super::azure_sas::AzureSas;
 use crate::domain::error::Result;
 use crate::domain::file::path::BlobKey;
 use crate::storage::cloud::Cloud;
+use crate::storage::{PresignMethod, PresignRequest, Presigned};
 
 const PRESIGNING: &str = "presigning a URL";
 
 /// The maximum lifetime of a URL. S3 and GCS sign for at most seven days.
 const MAX_LIFE: Duration = Duration::from_hours(7 * 24);
-
-/// A presigned URL's method. Signatures include the method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PresignMethod {
-    /// Reads the object.
-    Get,
-    /// Reads the object's headers.
-    Head,
-}
-
-/// A presigned URL's required properties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PresignRequest<'a> {
-    /// The future request's method.
-    pub method: PresignMethod,
-    /// The time until the URL expires.
-    pub expires_in: Duration,
-    /// The reply's media type.
-    pub content_type: &'a str,
-    /// The reply's required `Content-Disposition`. `None` accepts any.
-    pub disposition: Option<&'a str>,
-}
-
-/// A presigned URL. Anyone who has the URL can read the object: keep it out of logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Presigned {
-    /// The URL, for a request without further headers.
-    pub url: String,
-}
-
-impl std::fmt::Debug for Presigned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Presigned").field("url", &self.url.split('?').next()).finish()
-    }
-}
 
 /// The signer of a provider's URLs.
 pub(in crate::storage::cloud) enum Presigner {

@@ -19,7 +19,10 @@ use crate::storage::contract::{
     a_source_that_breaks_leaves_nothing, bytes_that_are_not_what_was_said_leave_nothing, content,
     fresh_key, get, info, keeps_the_contract, put, source,
 };
-use crate::storage::{BlobStore, DataDir, LocalOptions, LocalStore, Priority, ProviderRegistry};
+use crate::storage::{
+    BlobStore, DataDir, LocalOptions, LocalStore, PresignMethod, PresignRequest, Priority,
+    ProviderRegistry,
+};
 
 fn memory() -> ProviderConfig {
     ProviderConfig::new("mem".parse().unwrap(), "memory")

@@ -16,9 +16,11 @@ use reqsign_core::{Context, OsEnv, ProvideCredentialChain, Signer};
 use reqsign_file_read_tokio::TokioFileRead;
 use serde::Deserialize;
 
-use super::uploads::{PartUploads, UnfinishedUpload, UploadsPage, UploadsPlace};
+use super::uploads::PartUploads;
 use crate::domain::time::clock::Timestamp;
 use crate::storage::cloud::opening::options::{Options, QUERY, given, is_set};
+use crate::storage::cloud_types::UploadsPage;
+use crate::storage::{UnfinishedUpload, UploadsPlace};
 
 /// Options for unsupported ways of signing: an assumed role, or requests without a signature.
 const OTHER_SIGNERS: [&str; 3] = ["role_arn", "skip_signature", "allow_anonymous"];

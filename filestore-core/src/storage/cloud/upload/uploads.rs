@@ -10,38 +10,11 @@ use crate::domain::error::Result;
 use crate::domain::time::clock::Timestamp;
 use crate::storage::cloud::Cloud;
 use crate::storage::cloud::line::breaker::Direction;
-use crate::storage::cloud::opening::options::unusable;
+use crate::storage::cloud_types::{UploadsPage, unusable};
+use crate::storage::{UnfinishedUpload, UploadsPlace};
 
 const LISTING: &str = "listing its unfinished uploads";
 const ABORTING: &str = "aborting an unfinished upload";
-
-/// A running or abandoned multipart upload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnfinishedUpload {
-    /// The name of the future object.
-    pub name: String,
-    /// The start time, by the provider's clock.
-    pub begun_at: Timestamp,
-    /// The provider's id of the upload.
-    pub(super) upload_id: String,
-}
-
-/// Unfinished uploads, ordered by name.
-#[derive(Debug, Default)]
-pub struct UploadsPage {
-    /// The page's uploads. The list can be empty.
-    pub uploads: Vec<UnfinishedUpload>,
-    /// Where to continue. `None` at the end.
-    pub next: Option<UploadsPlace>,
-}
-
-/// A position in a listing of unfinished uploads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UploadsPlace {
-    /// The full key, as named by the provider.
-    pub(in crate::storage::cloud) key: String,
-    pub(super) upload_id: String,
-}
 
 /// The protocol of a provider for unfinished uploads. The operator must belong to the same provider.
 #[async_trait]
