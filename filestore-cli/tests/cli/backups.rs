@@ -131,6 +131,11 @@ fn a_server_writes_only_where_its_configuration_says() {
     bench.ok(&["backup", "create", "--to", "nightly"]);
     assert!(bench.ok(&["backup", "verify", "--from", "nightly"]).contains("0 missing, 0 wrong"));
     assert_eq!(bench.json(&["backup", "list", "--from", "nightly"])["files"], 1);
+    let started = bench.ok(&["backup", "create", "--to", "nightly", "--detach"]);
+    assert_eq!(
+        started,
+        "the server takes a snapshot: see `filestore backup list --from nightly`\n"
+    );
 
     for (to, said) in
         [("/tmp/anywhere", "from its configuration"), ("weekly", "[[backup.destinations]]")]

@@ -243,6 +243,50 @@ fn a_check_says_by_its_exit_status_what_it_found(bench: &Bench) {
     bench.fails(1, &["fsck", "--provider", "nowhere"]);
 }
 
+#[test]
+fn a_server_continues_a_run_without_the_command() {
+    let bench = Bench::with_disk(Way::Url);
+    bind(&bench, &[]);
+    bench.upload("there.txt", "there", &[]);
+    bench.ok(&["binding", "update", "--org", "42", "--provider", "LOCAL"]);
+
+    let started = bench.ok(&["migrate", "run", "--org", "42", "--to", "LOCAL", "--detach"]);
+    assert!(started.contains("organization 42 is bound to LOCAL"), "{started}");
+    until(&bench, &["migrate", "status", "--org", "42"], |status| {
+        status["running"].is_null() && status["holdings"][0]["provider_code"] == "LOCAL"
+    });
+
+    let none = bench.ok(&["fsck", "--status"]);
+    assert!(!none.contains("the last check"), "{none}");
+    bench.ok(&["fsck", "--deep", "--detach"]);
+    until(&bench, &["fsck", "--status"], |status| status["last"]["ended_at"].is_string());
+    let status = bench.ok(&["fsck", "--status"]);
+    assert!(status.contains("1 file (5 B read), 0 findings, 0 repaired"), "{status}");
+}
+
+#[test]
+fn a_run_without_a_server_cannot_continue_without_the_command() {
+    let bench = Bench::with_disk(Way::Direct);
+    for command in
+        [&["fsck", "--detach"][..], &["migrate", "run", "--org", "42", "--to", "disk", "--detach"]]
+    {
+        let said = bench.fails(1, command);
+        assert!(said.contains("omit --detach, or use --server"), "{said}");
+    }
+}
+
+fn until(bench: &Bench, args: &[&str], is_reached: impl Fn(&Value) -> bool) {
+    let deadline = Instant::now() + HANG;
+    loop {
+        let seen = bench.json(args);
+        if is_reached(&seen) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{seen}");
+        pause();
+    }
+}
+
 fn an_organization_is_exported_and_erased(bench: &Bench) {
     let here = bench.upload("here.txt", "here", &[]);
     bind(bench, &[]);
