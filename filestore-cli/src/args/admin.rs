@@ -311,6 +311,7 @@ pub(crate) enum OrganizationCommand {
 
 /// `fsck`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct FsckArgs {
     /// Read every stored byte and compare its digest
     #[arg(long)]
@@ -331,7 +332,7 @@ pub(crate) struct FsckArgs {
     #[arg(long)]
     pub(crate) detach: bool,
     /// Show the running check and the last results, check nothing
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = ["deep", "repair", "pace", "provider", "restart", "detach"])]
     pub(crate) status: bool,
 }
 

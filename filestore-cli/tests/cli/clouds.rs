@@ -267,6 +267,7 @@ fn a_server_continues_a_run_without_the_command() {
 #[test]
 fn a_run_without_a_server_cannot_continue_without_the_command() {
     let bench = Bench::with_disk(Way::Direct);
+    bench.upload("there.txt", "there", &[]);
     for command in
         [&["fsck", "--detach"][..], &["migrate", "run", "--org", "42", "--to", "disk", "--detach"]]
     {

@@ -5,7 +5,7 @@ use filestore_core::api::{
     MigrateVerifyReport, MigrateVerifyRequest, OrganizationNumber,
 };
 use reqwest::Method;
-use serde::de::IgnoredAny;
+use serde::Deserialize;
 
 use crate::client::Client;
 use crate::error::Result;
@@ -57,13 +57,15 @@ impl Migrations<'_> {
 
     /// Starts a migration that continues without the client, and returns when the server has accepted
     /// it. To follow it, call [`status`](Self::status). Errors as for [`run`](Self::run).
-    pub async fn start(self, request: &MigrateRunRequest) -> Result<()> {
+    pub async fn start(self, request: &MigrateRunRequest) -> Result<MigrateStatus> {
         let mut request = request.clone();
         request.detach = Some(true);
+        let organization = request.organization_id;
         let request = self.client.admin_request(Method::POST, &["migrate", "run"]).json(&request);
-        // The server could not read the status if the reply is an empty object. The migration runs all the same.
-        let IgnoredAny = self.client.json(Call::once(request).endless()).await?;
-        Ok(())
+        match self.client.json(Call::once(request).endless()).await? {
+            Started::Shown(status) => Ok(status),
+            Started::Unread {} => self.status(organization).await,
+        }
     }
 
     /// Stops the organization's running migration. Returns the locations of its files.
@@ -90,5 +92,26 @@ impl Migrations<'_> {
         let body = MigrateVerifyRequest::new(organization, to);
         let request = self.client.admin_request(Method::POST, &["migrate", "verify"]).json(&body);
         self.client.json(Call::idempotent(request).endless()).await
+    }
+}
+
+/// The reply to a migration that was accepted.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Started {
+    Shown(MigrateStatus),
+    /// The server could not read the status.
+    Unread {},
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_accepted_migration_may_have_no_status() {
+        assert!(matches!(serde_json::from_str("{}").unwrap(), Started::Unread {}));
+        let status = r#"{"organizationId":42,"bound_to":null,"holdings":[],"running":null}"#;
+        assert!(matches!(serde_json::from_str(status).unwrap(), Started::Shown(_)));
     }
 }

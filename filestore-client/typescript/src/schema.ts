@@ -1414,7 +1414,7 @@ export interface ProblemDocument {
   from?: string | null;
   /** Request URN: `urn:request:<request id>`. */
   instance: string;
-  /** Batch item with the error: the index, starting at 0. */
+  /** Index of the batch item with the error, from 0. */
   item?: number | null;
   /** Limit that the request exceeded. Sizes are in bytes. */
   limit?: number | null;
@@ -2031,7 +2031,7 @@ export interface StatusResumable {
   open: number | null;
   /** Bytes that these uploads hold: announced or received. Null if the database does not answer. */
   open_bytes: number | null;
-  /** Uploads that receive bytes from a request now. */
+  /** Resumable uploads to which a request sends bytes now. */
   transfers: number;
 }
 
