@@ -47,6 +47,8 @@
 //! | choose the provider for an organization's files | [`FileStore::bindings`], [`bindings`] |
 //! | serve files over a network | [`FileStore::serving`], [`ServedFiles`] |
 //! | learn what happened to files | [`FileStore::events`], [`events`] |
+//! | send events to URLs | [`FileStore::webhooks`], [`webhooks`] |
+//! | find out where a file is, why, and what comes next | [`Files::explain`], [`explain`] |
 //! | check API keys in a server of your own | [`FileStore::keys`], [`FileStore::shared`], [`keys`] |
 //! | purge, sync, migrate, check and back up | [`FileStore::admin`], [`admin`] |
 //! | prove that a purged file is gone | [`Files::receipt`], [`FileStore::receipts`], [`receipts`] |

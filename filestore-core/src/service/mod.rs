@@ -7,6 +7,7 @@
 //! | `files` | stored files: reading, listing, changing, deleting, pictures, receipts |
 //! | `access` | API keys and signed URLs |
 //! | `providers` | bindings, objects at providers, moves between providers |
+//! | `events` | the log of events, and its readers |
 //! | `webhooks` | URLs to which the store sends events |
 //! | `work` | registers and signals of background work |
 //!

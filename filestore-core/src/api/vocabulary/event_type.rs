@@ -53,7 +53,7 @@ open_word! {
         WebhookEnabled = "webhook.enabled",
         /// A check of the store ended. `data` has `reason` (`asked` or `scrub`), `files`, `ok` (nothing was found).
         FsckEnded = "fsck.ended",
-        /// A backup ended. `data` has `reason` (destination), `ok`.
+        /// A backup ended, or failed. `data` has `reason` (name of the destination, if it has one), `ok`.
         BackupEnded = "backup.ended",
         /// A migration of an organization ended. `data` has `to`, `files`, `ok` (no file is left).
         MigrationEnded = "migration.ended",

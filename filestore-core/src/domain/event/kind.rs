@@ -76,7 +76,7 @@ kinds! {
     WebhookEnabled = "webhook.enabled",
     /// A check of the store ended. Details: `reason` (`asked` or `scrub`), `files`, `ok` (nothing was found).
     FsckEnded = "fsck.ended",
-    /// A backup ended. Details: `reason` (destination), `ok`.
+    /// A backup ended, or failed. Details: `reason` (name of the destination, if it has one), `ok`.
     BackupEnded = "backup.ended",
     /// A migration of an organization ended. Details: `to`, `files`, `ok` (no file is left).
     MigrationEnded = "migration.ended",

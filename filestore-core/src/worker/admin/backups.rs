@@ -91,9 +91,9 @@ impl Admin<'_> {
         options: BackupOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
-        let report = self.runs().back_up(backups, options, progress).await?;
-        backups.note_done(self.store, &report).await;
-        Ok(report)
+        let outcome = self.runs().back_up(backups, options, progress).await;
+        backups.note_end(self.store, &outcome).await;
+        outcome
     }
 
     /// Restores files that the store no longer has, from the given snapshot or from the newest one. Each file

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Backups;
 use crate::FileStore;
 use crate::domain::config::BackupPlace;
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::event::{EventDetails, EventKind};
 use crate::domain::report::backup::BackupReport;
 use crate::storage::backup::{BackupBucket, BackupDirectory, Destination, Known, blocking};
@@ -53,23 +53,39 @@ async fn open_place(
 }
 
 impl Backups {
-    /// Notes in the store that a snapshot is complete and has no fault. A failure is a warning: the snapshot is
-    /// there.
-    pub(in crate::worker) async fn note_done(&self, store: &FileStore, report: &BackupReport) {
-        let (place, at) = (self.destination.place(), report.snapshot.created_at);
+    /// Notes the end of a run in the log of events, and the time of a complete snapshot without a fault. A failure is a
+    /// warning: the snapshot is there.
+    pub(in crate::worker) async fn note_end(
+        &self,
+        store: &FileStore,
+        outcome: &Result<BackupReport>,
+    ) {
+        if outcome.as_ref().is_err_and(|error| never_began(error.kind())) {
+            return;
+        }
+        let place = self.destination.place();
+        let good = outcome.as_ref().ok().filter(|report| report.is_good());
+        let destinations = &store.config().backup_destinations;
+        let known = destinations.iter().find(|known| known.place == place);
         let details = EventDetails {
-            reason: Some(place.to_string()),
-            ok: Some(report.is_good()),
+            // An event contains no path of this machine.
+            reason: known.map(|known| known.name.clone()),
+            ok: Some(good.is_some()),
             ..EventDetails::default()
         };
         store.inner().note_event(EventKind::BackupEnded, None, details).await;
-        if !report.is_good() {
-            return;
-        }
+
+        let Some(report) = good else { return };
+        let at = report.snapshot.created_at;
         if let Err(error) = store.inner().destinations.note_backup(&place, at).await {
             tracing::warn!(error = %error.chain(), "the time of a snapshot was not noted for the metrics");
         }
     }
+}
+
+/// Tests whether another run was in the way.
+fn never_began(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Busy | ErrorKind::Locked)
 }
 
 /// Finds a destination of the configuration; see

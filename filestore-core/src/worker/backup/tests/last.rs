@@ -1,6 +1,8 @@
 //! The time of the newest complete snapshot, for monitoring.
 
 use super::*;
+use crate::domain::access::scope::Scope;
+use crate::domain::event::{After, EventFilter, EventKind};
 use crate::domain::time::clock::{ManualClock, Timestamp};
 
 async fn back_up(store: &FileStore) -> BackupReport {
@@ -11,6 +13,19 @@ async fn back_up(store: &FileStore) -> BackupReport {
 async fn last(store: &FileStore) -> Vec<(String, Option<Timestamp>)> {
     let last = store.admin().last_backups().await.unwrap();
     last.into_iter().map(|last| (last.destination, last.taken_at)).collect()
+}
+
+/// Returns whether the backups that the log tells of were good. All of them name their destination, and no path.
+async fn ended(store: &FileStore) -> Vec<bool> {
+    let filter = EventFilter::new();
+    let page = store.events(&Scope::All).page(&filter, After::Start, 100).await.unwrap();
+    let ended = page.events.into_iter().filter(|event| event.kind == EventKind::BackupEnded);
+    ended
+        .map(|event| {
+            assert_eq!(event.details.reason.as_deref(), Some("nightly"));
+            event.details.ok.unwrap()
+        })
+        .collect()
 }
 
 #[tokio::test]
@@ -48,6 +63,16 @@ async fn the_newest_complete_snapshot_of_each_destination_is_known_by_its_time()
     clock.advance(Duration::from_hours(1));
     let newest = back_up(&store).await;
     assert!(newest.is_good() && newest.snapshot.created_at > whole.snapshot.created_at);
+    assert_eq!(ended(&store).await, [true, false, true]);
+
+    // A file stands in the way of the snapshot.
+    let kept = home.path().join("kept");
+    let backups = store.admin().backups("nightly").await.unwrap();
+    std::fs::rename(&kept, home.path().join("away")).unwrap();
+    std::fs::write(&kept, "").unwrap();
+    let options = BackupOptions::default();
+    store.admin().backup(&backups, options, Arc::new(NoProgress)).await.unwrap_err();
+    assert_eq!(ended(&store).await, [true, false, true, false]);
     store.close().await;
     drop(store);
 
