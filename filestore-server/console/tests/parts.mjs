@@ -232,7 +232,7 @@ async function file({ browser, gate, key, out, server }) {
 
   await page.getByRole('button', { name: 'Copy link' }).click();
   await page.getByLabel('1 hour').check({ force: true });
-  await page.getByRole('dialog').getByRole('button', { name: 'Sign' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Make link' }).click();
   const link = await page.getByLabel('Link', { exact: true }).inputValue();
   const reply = await fetch(link);
   assert.equal(reply.status, 200, link);

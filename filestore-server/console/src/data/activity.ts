@@ -12,6 +12,8 @@ export interface Deed {
   event: LogEvent;
   /** Number of events in this line. */
   count: number;
+  /** Whether they are of several sub-systems. */
+  mixed: boolean;
 }
 
 export interface Activity {
@@ -120,15 +122,17 @@ export function gather(events: readonly LogEvent[]): Deed[] {
   const deeds: Deed[] = [];
   for (const event of events) {
     const same = deeds.slice(-NEAR).find((deed) => isSame(deed.event, event));
-    if (same) same.count += 1;
-    else deeds.push({ event, count: 1 });
+    if (same) {
+      same.count += 1;
+      same.mixed ||= same.event.data.sub_system !== event.data.sub_system;
+    } else deeds.push({ event, count: 1, mixed: false });
   }
   return deeds;
 }
 
 function isSame(a: LogEvent, b: LogEvent): boolean {
   return (
-    a.type.startsWith('file.') &&
+    /^(file|key)\./.test(a.type) &&
     a.type === b.type &&
     a.data.organization_id === b.data.organization_id &&
     a.data.to === b.data.to &&

@@ -63,10 +63,14 @@ const STORE: Record<string, (event: LogEvent) => Words> = {
 };
 
 /** Describes an event, or several of one kind, for a timeline. */
-export function describe({ event, count }: Deed, withOrganization: boolean): Omit<Moment, 'at' | 'id'> {
+export function describe({ event, count, mixed }: Deed, withOrganization: boolean): Omit<Moment, 'at' | 'id'> {
   const { data, type } = event;
   const store = STORE[type]?.(event);
-  if (store) return { title: store.what, note: noteOf(event, false), tone: store.tone ?? 'plain' };
+  if (store) {
+    // Only keys are counted together.
+    const title = count > 1 ? store.what.replace('Key', counted(count, 'key')) : store.what;
+    return { title, note: count > 1 ? null : noteOf(event, false, false), tone: store.tone ?? 'plain' };
+  }
 
   const words = FILE[type]?.(event) ?? { what: type };
   const subject = count > 1 ? <strong>{counted(count, 'file')}</strong> : <FileSubject id={data.file_id ?? null} organization={data.organization_id ?? null} />;
@@ -76,7 +80,7 @@ export function describe({ event, count }: Deed, withOrganization: boolean): Omi
         {subject} {words.what}
       </>
     ),
-    note: noteOf(event, withOrganization),
+    note: noteOf(event, withOrganization, mixed),
     tone: words.tone ?? 'plain',
   };
 }
@@ -94,10 +98,10 @@ function FileSubject({ id, organization }: { id: string | null; organization: st
   );
 }
 
-function noteOf({ type, data }: LogEvent, withOrganization: boolean): ComponentChildren {
+function noteOf({ type, data }: LogEvent, withOrganization: boolean, mixed: boolean): ComponentChildren {
   const parts: string[] = [];
   if (withOrganization && data.organization_id) parts.push(organizationName(data.organization_id));
-  if (data.sub_system) parts.push(data.sub_system);
+  if (data.sub_system && !mixed) parts.push(data.sub_system);
   if (type === 'file.deleted' && data.by) parts.push(`by ${BY[data.by] ?? data.by}`);
   if (type === 'file.migrated' && data.from) parts.push(`from ${data.from}`);
   if (data.key_id) parts.push(shortId(data.key_id, 8, 6));

@@ -184,7 +184,7 @@ function SubSystems({ organization }: { organization: string }) {
         {({ items, complete }) => {
           if (items.length === 0) return <p class="quiet-text">No files yet.</p>;
           const sorted = [...items].sort((a, b) => b.bytes - a.bytes);
-          const most = sorted[0]?.bytes ?? 1;
+          const sum = sorted.reduce((all, one) => all + one.bytes, 0);
           const shown = all ? sorted : sorted.slice(0, 6);
           return (
             <>
@@ -197,7 +197,7 @@ function SubSystems({ organization }: { organization: string }) {
                     <span class="subs-size">
                       <Size bytes={one.bytes} />
                     </span>
-                    <Meter value={one.bytes} total={most} />
+                    <Meter value={one.bytes} total={sum} />
                     <span class="subs-files">{counted(one.files, 'file')}</span>
                   </li>
                 ))}

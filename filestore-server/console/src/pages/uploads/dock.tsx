@@ -1,6 +1,8 @@
 // The uploads, wherever the visitor is: a dock above the page, a box in the navigation, and a strip on a phone.
 import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { organization } from '../../data/place';
+import { selection } from '../../data/selection';
 import { TwoToneBar } from '../../parts/bar';
 import { IconButton } from '../../parts/button';
 import { Icon } from '../../parts/icon';
@@ -92,11 +94,16 @@ export function Dock() {
 
 function Box() {
   const sums = totals.value;
+  // Once everything is stored, the dock stays for the page on which it ended.
+  useEffect(() => {
+    const { active, paused, failed, stored } = totals.peek();
+    if (active + paused + failed === 0 && stored > 0) clear(true);
+  }, [route.value.path]);
   const rows = sorted(ROWS);
   if (rows.length === 0) return <UnfinishedNote />;
   const isDone = sums.active + sums.paused === 0;
   return (
-    <section class="dock" aria-label="Uploads">
+    <section class={`dock ${selection.value.size > 0 ? 'above' : ''}`} aria-label="Uploads">
       <header class="dock-head">
         <h2>{heading(sums)}</h2>
         <AllActs sums={sums} />
