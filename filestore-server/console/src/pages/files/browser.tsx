@@ -62,7 +62,6 @@ export function Browser(props: BrowserProps) {
   const active = useSignal<string | null>(memory.get(key)?.active ?? null);
   const wantsFocus = useRef(false);
   const awaited = useRef(-1);
-  const anchorAt = useRef(-1);
   // While the view flies over many screens, only quiet blocks are drawn.
   const flying = useSignal(false);
   const landing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -202,23 +201,15 @@ export function Browser(props: BrowserProps) {
     element.scrollTop = virtual - origin.current;
   }
 
-  async function range(to: number): Promise<void> {
-    // The page of the first one may have been let go: then its place of that time counts.
-    const known = anchor.peek() === null ? -1 : listing.indexOf(anchor.peek()!);
-    const from = known < 0 && anchor.peek() !== null ? anchorAt.current : known;
-    const keep = anchor.peek();
-    const records = await listing.range(Math.min(from < 0 ? to : from, to), Math.max(from, to));
-    add(records);
-    anchor.value = keep ?? listing.at(to)?.file_id ?? null;
+  async function range(to: FileRecord | number): Promise<void> {
+    const from = (anchor.value ??= typeof to === 'number' ? listing.at(to) : to);
+    if (from) add(await listing.range(from, to));
   }
 
   function pick(record: FileRecord, event: MouseEvent | KeyboardEvent): void {
     active.value = record.file_id;
-    if (event.shiftKey) void range(listing.indexOf(record.file_id));
-    else {
-      toggle(record);
-      anchorAt.current = listing.indexOf(record.file_id);
-    }
+    if (event.shiftKey) void range(record);
+    else toggle(record);
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -285,11 +276,8 @@ export function Browser(props: BrowserProps) {
     if (next === null) return;
     event.preventDefault();
     if (event.shiftKey && (event.key.startsWith('Arrow') || event.key.startsWith('Page') || event.key === 'Home' || event.key === 'End')) {
-      if (anchor.peek() === null) {
-        anchor.value = listing.at(now)?.file_id ?? null;
-        anchorAt.current = now;
-      }
-      void range(next);
+      anchor.value ??= listing.at(now);
+      void range(listing.at(next) ?? next);
     }
     activate(next);
   }

@@ -151,7 +151,7 @@ function Total({ listing }: { listing: Listing | null }) {
   const filter = listing?.filter;
   if (!filter) return null;
   if (hasMore(filter)) {
-    return <p class="page-under" aria-live="off">{listing.complete.value && listing.isExact ? counted(listing.count, 'file') : ''}</p>;
+    return <p class="page-under" aria-live="off">{listing.complete.value ? `${listing.isExact ? '' : 'about '}${counted(listing.count, 'file')}` : ''}</p>;
   }
   const part = filter.sub_system ? subSystems.value?.find((one) => one.sub_system === filter.sub_system) : usage.value;
   if (!part) return usageError.value !== null ? <p class="page-under" title="The usage could not be read">–</p> : null;
