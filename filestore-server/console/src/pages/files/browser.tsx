@@ -399,6 +399,24 @@ export function Browser(props: BrowserProps) {
   );
 }
 
+/** The names of the columns of a list, and a box for all rows that are here. */
+export function ListHead({ listing, words, classes }: { listing: Listing; words: readonly string[]; classes: readonly string[] }) {
+  const all = listing.loadedCount > 0 && selection.value.size >= listing.loadedCount;
+  return (
+    <div class="list-head" role="row" aria-rowindex={1}>
+      {words.map((word, at) => (
+        <span key={at} role="columnheader" class={classes[at]}>
+          {at === 0 && (
+            <button type="button" class={`tick ${all ? 'on' : ''}`} aria-label="Select all loaded files" aria-pressed={all}
+              onClick={() => (all ? clearSelection() : add(listing.loaded()))}>{all && <Icon name="check" size={14} />}</button>
+          )}
+          {word || <span class="unseen">Restore</span>}
+        </span>
+      ))}
+    </div>
+  );
+}
+
 /** Leads up to the new records that wait above. */
 export function NewPill({ listing }: { listing: Listing }) {
   const above = listing.above.value.size;

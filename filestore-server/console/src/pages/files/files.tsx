@@ -29,7 +29,7 @@ import { chooseFiles } from '../uploads/choose';
 import { PhoneProgress } from '../uploads/dock';
 import { SelectionBar } from './bar';
 import { download, moveToTrash } from './actions';
-import { atTop, Browser, NewPill } from './browser';
+import { atTop, Browser, ListHead, NewPill } from './browser';
 import { GridCell, LIST_COLUMNS, ListRow, pathOf, PhoneRow } from './cells';
 import { Chips, clearFilters, DateDialog, FilterDialog, filterOf, hasFilters, hasMore, setFilters } from './filters';
 import { FindField } from './find';
@@ -256,7 +256,7 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
     <div class={`browser-place ${dim ? 'asked-again' : ''}`}>
       <NewPill listing={listing} />
       <Browser listing={listing} shape={shape} label="Files" kind={view} columns={view === 'grid' ? shape(1200).columns : LIST_COLUMNS.length}
-        head={view === 'list' && !phone ? <ListHead /> : undefined}
+        head={view === 'list' && !phone ? <ListHead listing={listing} words={LIST_COLUMNS} classes={['col-name', 'col-size', 'col-pixels', 'col-sub', 'col-state', 'col-added']} /> : undefined}
         heading={(day) => <Heading day={day} />}
         cell={(record, state) => view === 'grid'
           ? <GridCell record={record} state={state} onMenu={(at) => onMenu(record, at)} />
@@ -264,14 +264,6 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
         blank={view === 'grid' ? <><span class="block picture" /><span class="block word" /></> : <span class="block word" />}
         onOpen={(record) => go(pathOf(record))} onMenu={onMenu} onTrash={onTrash}
         padEnd={selection.value.size > 0 ? 72 : 16} />
-    </div>
-  );
-}
-
-function ListHead() {
-  return (
-    <div class="list-head" role="row" aria-rowindex={1}>
-      {LIST_COLUMNS.map((word, at) => <span key={word} role="columnheader" class={['col-name', 'col-size', 'col-pixels', 'col-sub', 'col-state', 'col-added'][at]}>{word}</span>)}
     </div>
   );
 }

@@ -26,7 +26,7 @@ import { counted } from '../../text/sizes';
 import { duration, tick } from '../../text/times';
 import { restore } from '../files/actions';
 import { SelectionBar } from '../files/bar';
-import { atTop, Browser, NewPill, type CellState } from '../files/browser';
+import { atTop, Browser, ListHead, NewPill, type CellState } from '../files/browser';
 import { pathOf, Tick } from '../files/cells';
 import { FindField } from '../files/find';
 import { Thumb } from '../files/thumb';
@@ -89,21 +89,13 @@ export function TrashPage() {
         <div class="browser-place trash">
           <NewPill listing={mine} />
           <Browser listing={mine} shape={phone ? PHONE : LIST} label="Deleted files" kind="list" columns={COLUMNS.length}
-            head={phone ? undefined : <Head />} cell={(record, state) => (phone ? <PhoneRow record={record} state={state} /> : <Row record={record} state={state} />)}
+            head={phone ? undefined : <ListHead listing={mine} words={COLUMNS} classes={['col-name', 'col-size']} />} cell={(record, state) => (phone ? <PhoneRow record={record} state={state} /> : <Row record={record} state={state} />)}
             blank={<span class="block word" />} onOpen={(record) => go(pathOf(record))} onMenu={menu}
             padEnd={selection.value.size > 0 ? 72 : 16} />
         </div>
       )}
       <SelectionBar trash />
     </Page>
-  );
-}
-
-function Head() {
-  return (
-    <div class="list-head" role="row" aria-rowindex={1}>
-      {COLUMNS.map((word, at) => <span key={at} role="columnheader" class={['col-name', 'col-size', '', '', '', ''][at]}>{word || <span class="unseen">Restore</span>}</span>)}
-    </div>
   );
 }
 
