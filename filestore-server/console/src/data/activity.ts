@@ -14,6 +14,8 @@ export interface Deed {
   count: number;
   /** Whether they are of several sub-systems. */
   mixed: boolean;
+  /** Whether older events may belong to this line. */
+  cut: boolean;
 }
 
 export interface Activity {
@@ -102,11 +104,12 @@ export function useActivity(organization: string | null, limit: number, types?: 
   };
 }
 
-/** Adds newer events in front, each once. */
+/** Adds newer events, each once. A stream that starts again can bring older ones, which come with their page. */
 function merge(newer: readonly LogEvent[], older: readonly LogEvent[]): LogEvent[] {
   const known = new Set(older.map((event) => event.id));
-  const added = newer.filter((event) => !known.has(event.id));
-  return [...added].sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1)).concat(older);
+  const last = older.at(-1)?.timestamp ?? '';
+  const added = newer.filter((event) => !known.has(event.id) && event.timestamp >= last);
+  return [...added, ...older].sort((a, b) => (a.timestamp < b.timestamp ? 1 : a.timestamp > b.timestamp ? -1 : 0));
 }
 
 function fits(type: string, types: string): boolean {
@@ -117,16 +120,18 @@ const TOGETHER_MS = 60_000;
 /** Events of other organizations may come between. */
 const NEAR = 4;
 
-/** Puts events of one kind that follow each other within a minute into one line. */
-export function gather(events: readonly LogEvent[]): Deed[] {
+/** Puts events of one kind that follow each other within a minute into one line. If more follow, the last may be cut. */
+export function gather(events: readonly LogEvent[], more: boolean): Deed[] {
   const deeds: Deed[] = [];
   for (const event of events) {
     const same = deeds.slice(-NEAR).find((deed) => isSame(deed.event, event));
     if (same) {
       same.count += 1;
       same.mixed ||= same.event.data.sub_system !== event.data.sub_system;
-    } else deeds.push({ event, count: 1, mixed: false });
+    } else deeds.push({ event, count: 1, mixed: false, cut: false });
   }
+  const last = deeds.at(-1);
+  if (last) last.cut = more;
   return deeds;
 }
 

@@ -57,11 +57,11 @@ export function SecretNotice({
         <Button
           kind="quiet"
           size="small"
-          icon={shown === 'revealed' ? 'eye-off' : 'eye'}
-          label={`${shown === 'revealed' ? 'Hide' : 'Show'} the ${what}`}
-          onClick={() => setShown(shown === 'revealed' ? 'masked' : 'revealed')}
+          icon={shown === 'masked' ? 'eye' : 'eye-off'}
+          label={`${shown === 'masked' ? 'Show' : 'Hide'} the ${what}`}
+          onClick={() => setShown(shown === 'masked' ? 'revealed' : 'masked')}
         >
-          {shown === 'revealed' ? 'Hide' : 'Show'}
+          {shown === 'masked' ? 'Show' : 'Hide'}
         </Button>
         <CopyButton kind="primary" size="small" text={secret} onCopied={() => setCopied(true)} />
       </div>

@@ -55,7 +55,9 @@ export function Switcher({ under }: { under?: ComponentChildren } = {}) {
   const named = isNamed(id);
   return (
     <button type="button" class="switcher" aria-haspopup="menu" onClick={(event) => choose(event.currentTarget)}>
-      <span class="switcher-mark" aria-hidden="true">{!named && /^\d{4,}$/.test(id) ? <Icon name="building-2" /> : initials(named ? name : id)}</span>
+      {!named && /^\d{4,}$/.test(id)
+        ? <span class="switcher-mark none"><Icon name="building-2" /></span>
+        : <span class="switcher-mark" aria-hidden="true">{initials(named ? name : id)}</span>}
       <span class="switcher-text">
         <span class="switcher-name"><bdi>{name}</bdi></span>
         {(under ?? named) && <span class="switcher-under">{under ?? `Organization ${id}`}</span>}

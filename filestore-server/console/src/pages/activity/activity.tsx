@@ -89,7 +89,7 @@ export function Activity() {
               {types ? 'The log has none of this kind.' : 'Each upload, change and deletion appears here at once.'}
             </Empty>
           ) : (
-            <Days events={events} withOrganization={organization === null} />
+            <Days events={events} more={activity.more} withOrganization={organization === null} />
           )}
           {activity.events !== undefined && activity.error === null && events.length > 0 && (
             <Older more={activity.more} load={activity.loadOlder} />
@@ -112,8 +112,8 @@ function Gone() {
 }
 
 /** Lines below the day that they belong to. */
-function Days({ events, withOrganization }: { events: readonly LogEvent[]; withOrganization: boolean }) {
-  const deeds = gather(events);
+function Days({ events, more, withOrganization }: { events: readonly LogEvent[]; more: boolean; withOrganization: boolean }) {
+  const deeds = gather(events, more);
   const wanted = deeds
     .filter((deed) => deed.count === 1)
     .flatMap((deed) => deed.event.data.file_id ?? [])

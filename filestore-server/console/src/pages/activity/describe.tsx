@@ -63,7 +63,7 @@ const STORE: Record<string, (event: LogEvent) => Words> = {
 };
 
 /** Describes an event, or several of one kind, for a timeline. */
-export function describe({ event, count, mixed }: Deed, withOrganization: boolean): Omit<Moment, 'at' | 'id'> {
+export function describe({ event, count, mixed, cut }: Deed, withOrganization: boolean): Omit<Moment, 'at' | 'id'> {
   const { data, type } = event;
   const store = STORE[type]?.(event);
   if (store) {
@@ -73,7 +73,7 @@ export function describe({ event, count, mixed }: Deed, withOrganization: boolea
   }
 
   const words = FILE[type]?.(event) ?? { what: type };
-  const subject = count > 1 ? <strong>{counted(count, 'file')}</strong> : <FileSubject id={data.file_id ?? null} organization={data.organization_id ?? null} />;
+  const subject = count > 1 ? <strong>{counted(count, 'file')}{cut && ' or more'}</strong> : <FileSubject id={data.file_id ?? null} organization={data.organization_id ?? null} />;
   return {
     title: (
       <>

@@ -63,7 +63,7 @@ export function Variants({ record }: { record: FileRecord }) {
           </p>
           <div class="variants-actions">
             <CopyButton size="small" text={variantUrl(server, record, chosen, { fit })}>Copy URL</CopyButton>
-            <Button size="small" icon="signature" onClick={() => setLink(true)}>Sign</Button>
+            <Button size="small" icon="signature" onClick={() => setLink(true)}>Share</Button>
           </div>
         </div>
       </div>

@@ -118,16 +118,19 @@ function places({ usage, holdings }: Stored): { code: string; words: string; fil
     const sum = sums.get(provider_code) ?? { files: 0, bytes: 0 };
     sums.set(provider_code, { files: sum.files + files, bytes: sum.bytes + bytes });
   }
-  return [...sums]
+  const live = [...sums]
     .map(([code, sum]) => ({ code, words: code === 'LOCAL' ? 'on the server' : `at ${code}`, ...sum }))
     .sort((a, b) => Number(a.code === 'LOCAL') - Number(b.code === 'LOCAL') || b.bytes - a.bytes);
+  // Those are live files. The rest of what is used is in the trash.
+  const trash = usage.bytes - live.reduce((sum, { bytes }) => sum + bytes, 0);
+  return [...live, { code: 'TRASH', words: 'in the trash', files: usage.deleted.files, bytes: Math.max(0, trash) }];
 }
 
 function Usage({ stored }: { stored: Stored }) {
   const { usage } = stored;
   const quota = usage.quota_bytes;
   const tones: Part['tone'][] = ['accent', 'accent-mid', 'ink', 'ok', 'warn'];
-  const parts = places(stored).map((place, index) => ({ ...place, tone: place.code === 'LOCAL' ? ('accent-mid' as const) : (tones[index === 1 ? 2 : index] ?? 'ink') }));
+  const parts = places(stored).map((place, index) => ({ ...place, tone: place.code === 'LOCAL' ? ('accent-mid' as const) : place.code === 'TRASH' ? ('ink' as const) : (tones[index === 1 ? 2 : index] ?? 'ink') }));
   const sum = parts.reduce((total, part) => total + part.bytes, 0);
   const over = quota !== null && usage.bytes >= quota;
   return (
@@ -159,7 +162,7 @@ function Usage({ stored }: { stored: Stored }) {
             <span class="dot rest" aria-hidden="true" /> {over ? <span class="bad-text">no space is left</span> : `${size(quota - usage.bytes)} free`}
           </li>
         )}
-        {usage.deleted.files > 0 && <li class="legend-end">{size(usage.deleted.bytes)} of it in the trash</li>}
+        {!stored.holdings && usage.deleted.files > 0 && <li class="legend-end">{size(usage.deleted.bytes)} of it in the trash</li>}
       </ul>
     </section>
   );

@@ -45,18 +45,14 @@ interface Counts {
   pending: Amount;
   syncing: Amount;
   failed: Amount;
-  /** All other files. Absent if the key does not administer the store. */
-  done?: number;
 }
 
 /** Counts from the server. A key that does not administer the store counts the records that it may list. */
 async function counts(organization: string, number: number | null, signal: AbortSignal): Promise<Counts> {
   if (administers.peek() && number !== null) {
     const { data } = await call('GET', '/admin/sync/status', { query: { organizationId: number }, signal });
-    if ('done' in data) {
-      const exact = (count: number): Amount => ({ count, exact: true });
-      return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed), done: data.done };
-    }
+    const exact = (count: number): Amount => ({ count, exact: true });
+    return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed) };
   }
   const of = async (state: 'PENDING' | 'SYNCING' | 'FAILED'): Promise<Amount> => {
     const { files, complete } = await some(organization, state, signal);
@@ -79,8 +75,10 @@ export function SyncPanel({ organization, stored }: { organization: string; stor
   const behind = acts && active?.syncEnabled && active.storageProvider !== 'LOCAL';
 
   const { data } = sync;
-  // Without a provider nothing is copied, and "done" would count files that were never copied.
-  if (acts && !behind && (!data || data.pending.count + data.syncing.count + data.failed.count === 0)) return null;
+  const there = stored.holdings
+    ?.filter((one) => behind && one.provider_code === active.storageProvider)
+    .reduce((sum, { files }) => sum + files, 0);
+  if (!behind && (!data || data.pending.count + data.syncing.count + data.failed.count === 0)) return null;
 
   return (
     <Panel
@@ -94,10 +92,10 @@ export function SyncPanel({ organization, stored }: { organization: string; stor
       }
     >
       <Shown of={sync} rows={1} what="Sync">
-        {({ pending, syncing, failed, done }) => (
+        {({ pending, syncing, failed }) => (
           <div class="spread wrap">
             <CopyStates of={{ pending, syncing, failed }} words={words} amount={(one) => one.count}>
-              {done !== undefined && <State kind="ok">{count(done)} done</State>}
+              {there !== undefined && <State kind="ok">{count(there)} at {active?.storageProvider}</State>}
             </CopyStates>
             {failed.count > 0 && (
               <span class="row">

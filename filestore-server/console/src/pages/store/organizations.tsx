@@ -72,7 +72,7 @@ export function Organizations() {
                 Show more
               </Button>
             ) : (
-              <span class="quiet-text">These are all {counted(items.length, 'organization')}.</span>
+              items.length > 1 && <span class="quiet-text">These are all {counted(items.length, 'organization')}.</span>
             )}
           </div>
         )}

@@ -535,7 +535,7 @@ function BackupRows() {
 
 function Latest() {
   const activity = useActivity(null, 60);
-  const deeds = activity.events ? gather(activity.events).slice(0, 14) : [];
+  const deeds = activity.events ? gather(activity.events, activity.more).slice(0, 14) : [];
   const wanted = deeds.filter((deed) => deed.count === 1).flatMap((deed) => deed.event.data.file_id ?? []);
   useEffect(() => askNames(wanted), [wanted.join()]);
   void utc.value;

@@ -210,7 +210,7 @@ function Down({ provider }: { provider: AdminProvider }) {
       error={provider.last_error}
     >
       {backlog.sync > 0
-        ? `${counted(backlog.sync, 'file')} ${backlog.sync === 1 ? 'waits' : 'wait'} to be copied and ${backlog.sync === 1 ? 'is' : 'are'} safe where they are now. `
+        ? `${counted(backlog.sync, 'file')} ${backlog.sync === 1 ? 'waits' : 'wait'} to be copied and ${backlog.sync === 1 ? 'is safe where it is' : 'are safe where they are'} now. `
         : ''}
       The server tries again by itself, and waiting work continues when {code} answers.
     </AdviceCard>
@@ -246,7 +246,7 @@ function Bound({ provider, bindings }: { provider: AdminProvider; bindings: read
               ),
             },
             { title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
-            { title: 'Bound since', cell: (binding) => <Time at={binding.effectiveFrom} /> },
+            { title: 'Bound', cell: (binding) => <Time at={binding.effectiveFrom} /> },
           ]}
         />
       )}

@@ -234,8 +234,10 @@ function Uploads({ status }: { status: StatusReply }) {
         />
       </div>
       <Shown of={list} rows={1} what="Resumable uploads">
-        {({ items, next_cursor }) =>
-          items.length === 0 ? null : (
+        {({ items: all, next_cursor }) => {
+          // The server keeps a finished one for a day, for a client that did not hear of its end.
+          const items = all.filter((upload) => upload.state !== 'finished');
+          return items.length === 0 ? null : (
             <>
               <Table
                 label="Resumable uploads"
@@ -252,7 +254,7 @@ function Uploads({ status }: { status: StatusReply }) {
                       </>
                     ),
                   },
-                  { title: 'State', cell: (upload) => <State kind={upload.state === 'failed' ? 'bad' : upload.state === 'finished' ? 'ok' : 'busy'}>{upload.state}</State> },
+                  { title: 'State', cell: (upload) => <State kind={upload.state === 'failed' ? 'bad' : 'busy'}>{upload.state}</State> },
                   {
                     title: 'Stored',
                     align: 'end',
@@ -274,8 +276,8 @@ function Uploads({ status }: { status: StatusReply }) {
               />
               {next_cursor !== null && <p class="panel-empty">The oldest {count(items.length)} are shown.</p>}
             </>
-          )
-        }
+          );
+        }}
       </Shown>
     </Panel>
   );

@@ -2,7 +2,6 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { organization } from '../../data/place';
-import { selection } from '../../data/selection';
 import { TwoToneBar } from '../../parts/bar';
 import { IconButton } from '../../parts/button';
 import { Icon } from '../../parts/icon';
@@ -103,7 +102,7 @@ function Box() {
   if (rows.length === 0) return <UnfinishedNote />;
   const isDone = sums.active + sums.paused === 0;
   return (
-    <section class={`dock ${selection.value.size > 0 ? 'above' : ''}`} aria-label="Uploads">
+    <section class="dock" aria-label="Uploads">
       <header class="dock-head">
         <h2>{heading(sums)}</h2>
         <AllActs sums={sums} />
