@@ -1,6 +1,6 @@
 // What a record's state means, as a shape and words.
 import { serverNow, type FileRecord } from '../api/call';
-import type { StateKind } from '../parts/state';
+import type { StateKind } from '../parts/notes/state';
 import { short } from '../text/times';
 import { organizations } from './place';
 

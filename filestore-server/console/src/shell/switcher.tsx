@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { isNamed, organization, organizationName, organizations, organizationsComplete } from '../data/place';
 import { Icon } from '../parts/icon';
-import { openMenu, type MenuEntry } from '../parts/menu';
+import { openMenu, type MenuEntry } from '../parts/controls/menu';
 import { go, href, route } from '../router';
 import { me } from '../session';
 import { initials } from '../text/names';

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import type { LogEvent } from '../../api/call';
 import { nameOf, type Deed } from '../../data/activity';
 import { organizationName } from '../../data/place';
-import { Name } from '../../parts/name';
+import { Name } from '../../parts/values/name';
 import type { Moment } from '../../parts/timeline';
 import { href } from '../../router';
 import { counted } from '../../text/sizes';

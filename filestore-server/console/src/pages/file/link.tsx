@@ -3,14 +3,14 @@ import { useState } from 'preact/hooks';
 import { VARIANT_SIZES, type VariantSize } from 'filestore-client';
 import { call, server, type FileRecord } from '../../api/call';
 import { hasPicture } from '../../data/sheets';
-import { Button } from '../../parts/button';
-import { Radios } from '../../parts/checkbox';
-import { CopyButton } from '../../parts/copy';
+import { Button } from '../../parts/controls/button';
+import { Radios } from '../../parts/controls/checkbox';
+import { CopyButton } from '../../parts/values/copy';
 import { Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
-import { SelectField } from '../../parts/field';
-import { Qr } from '../../parts/qr';
-import { Time } from '../../parts/time';
+import { ErrorLine } from '../../parts/notes/error';
+import { SelectField } from '../../parts/controls/field';
+import { Qr } from '../../parts/values/qr';
+import { Time } from '../../parts/values/time';
 import { count, counted } from '../../text/sizes';
 
 const LIVES = [

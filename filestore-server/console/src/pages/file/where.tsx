@@ -1,9 +1,9 @@
 // Where the bytes of a file are, why, and what comes next: as the server explains it.
 import { useEffect, useState } from 'preact/hooks';
 import { call, isAbort, type ExplainedFact, type ExplainedStep, type Explanation, type FileRecord } from '../../api/call';
-import { ErrorLine } from '../../parts/error';
+import { ErrorLine } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
-import { Time } from '../../parts/time';
+import { Time } from '../../parts/values/time';
 import { left } from '../../data/state';
 import { duration } from '../../text/times';
 

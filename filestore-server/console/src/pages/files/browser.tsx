@@ -6,8 +6,8 @@ import type { FileRecord } from '../../api/call';
 import { Layout, type Line, type Shape } from '../../data/layout';
 import type { Listing } from '../../data/listing';
 import { add, anchor, clearSelection, selection, toggle } from '../../data/selection';
-import { Button } from '../../parts/button';
-import { ErrorBox } from '../../parts/error';
+import { Button } from '../../parts/controls/button';
+import { ErrorBox } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
 import { count } from '../../text/sizes';
 

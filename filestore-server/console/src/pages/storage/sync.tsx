@@ -3,11 +3,11 @@
 import { useState } from 'preact/hooks';
 import { call, type FileRecord } from '../../api/call';
 import { useLoad } from '../../data/load';
-import { Button } from '../../parts/button';
+import { Button } from '../../parts/controls/button';
 import { Dialog } from '../../parts/dialog';
-import { Shown } from '../../parts/loaded';
+import { Shown } from '../../parts/notes/loaded';
 import { Panel } from '../../parts/panel';
-import { State } from '../../parts/state';
+import { State } from '../../parts/notes/state';
 import { administers } from '../../session';
 import { count } from '../../text/sizes';
 import { CopyStates, FailedCopies, queueCopies } from '../store/copies';

@@ -3,10 +3,10 @@
 import type { ComponentChildren } from 'preact';
 import { call, type FileRecord, type StatusReply } from '../../api/call';
 import { StackedBar } from '../../parts/bar';
-import { Name } from '../../parts/name';
-import { State } from '../../parts/state';
+import { Name } from '../../parts/values/name';
+import { State } from '../../parts/notes/state';
 import { Table } from '../../parts/table';
-import { say, sayError } from '../../parts/toast';
+import { say, sayError } from '../../parts/notes/toast';
 import { href } from '../../router';
 import { counted } from '../../text/sizes';
 

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { organization } from '../../data/place';
 import { TwoToneBar } from '../../parts/bar';
-import { IconButton } from '../../parts/button';
+import { IconButton } from '../../parts/controls/button';
 import { Icon } from '../../parts/icon';
 import { href, route } from '../../router';
 import { usePhone } from '../../shell/width';

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { classes } from './button';
-import { Icon, type IconName } from './icon';
+import { Icon, type IconName } from '../icon';
 
 /** A filter that is set: a label, its value, and a button that takes it away. */
 export function Chip({

@@ -1,5 +1,5 @@
 import { Button } from './button';
-import { Icon, type IconName } from './icon';
+import { Icon, type IconName } from '../icon';
 import { MenuButton } from './menu';
 
 export interface RowAction {

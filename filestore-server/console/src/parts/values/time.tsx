@@ -1,5 +1,5 @@
-import { day as dayAndMinute, duration, fully, short, tick, utc, when } from '../text/times';
-import { serverNow } from '../api/call';
+import { day as dayAndMinute, duration, fully, short, tick, utc, when } from '../../text/times';
+import { serverNow } from '../../api/call';
 
 /** An instant: relative below an hour, else day and minute. The tooltip has local time and UTC. */
 export function Time({ at, absolute, within }: { at: string | number | Date; absolute?: boolean; /** Within a sentence: `today`, not `Today`. */ within?: boolean }) {

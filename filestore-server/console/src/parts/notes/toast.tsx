@@ -2,9 +2,9 @@
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { Button, classes, IconButton } from './button';
-import { announce } from '../shell/live';
-import { detailOf, titleOf } from '../text/words';
+import { Button, classes, IconButton } from '../controls/button';
+import { announce } from '../../shell/live';
+import { detailOf, titleOf } from '../../text/words';
 
 interface Line {
   id: number;

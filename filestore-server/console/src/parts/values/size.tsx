@@ -1,4 +1,4 @@
-import { count, exactBytes, roughCount, size } from '../text/sizes';
+import { count, exactBytes, roughCount, size } from '../../text/sizes';
 
 /** A size with a binary unit. The tooltip has the exact bytes. */
 export function Size({ bytes }: { bytes: number }) {

@@ -1,5 +1,5 @@
-import { classes } from './button';
-import { hasHidden, pieces, splitForMiddle, spoken } from '../text/names';
+import { classes } from '../controls/button';
+import { hasHidden, pieces, splitForMiddle, spoken } from '../../text/names';
 
 /**
  * The name of a file. Hidden characters become pills, direction stays inside, and a long name is shortened in the

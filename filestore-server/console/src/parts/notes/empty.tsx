@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { Icon, type IconName } from './icon';
+import { Icon, type IconName } from '../icon';
 
 /** Nothing is there: one sentence on why, and one action. */
 export function Empty({

@@ -1,7 +1,7 @@
 import type { ComponentChildren, Ref } from 'preact';
 import { useId } from 'preact/hooks';
 import { classes } from './button';
-import { Icon } from './icon';
+import { Icon } from '../icon';
 
 interface FieldProps {
   label: string;

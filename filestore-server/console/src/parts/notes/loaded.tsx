@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
-import type { Loaded } from '../data/load';
-import { offlineSince } from '../api/call';
-import { classes } from './button';
+import type { Loaded } from '../../data/load';
+import { offlineSince } from '../../api/call';
+import { classes } from '../controls/button';
 import { ErrorBox } from './error';
 import { Blocks } from './loading';
 import { Notice } from './notice';
-import { Stale } from './stale';
-import { Time } from './time';
+import { Stale } from '../controls/stale';
+import { Time } from '../values/time';
 
 /**
  * Shows loaded data in each of its states: quiet blocks at first, what was there while it is asked again, the error in

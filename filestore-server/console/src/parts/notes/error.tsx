@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { canRetry, isAbort, Problem } from '../api/call';
-import { detailOf, titleOf } from '../text/words';
-import { Button } from './button';
-import { Id } from './copy';
-import { Icon } from './icon';
+import { canRetry, isAbort, Problem } from '../../api/call';
+import { detailOf, titleOf } from '../../text/words';
+import { Button } from '../controls/button';
+import { Id } from '../values/copy';
+import { Icon } from '../icon';
 
 /**
  * What failed, in its place: title by code, the server's own words, the request id, and *Try again* where the table of

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
-import { shortId } from '../text/names';
-import { Button, IconButton } from './button';
-import { announce } from '../shell/live';
+import { shortId } from '../../text/names';
+import { Button, IconButton } from '../controls/button';
+import { announce } from '../../shell/live';
 
 /** Copies a text. Without a clipboard (plain HTTP on another host) it uses a selection, as browsers did before. */
 export async function copyText(text: string): Promise<boolean> {

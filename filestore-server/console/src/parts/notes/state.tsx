@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { classes } from './button';
+import { classes } from '../controls/button';
 
 /** done ●, under way ◐, waiting ○, attention ● in amber, needs somebody ◆, off ○ dashed. */
 export type StateKind = 'ok' | 'busy' | 'wait' | 'warn' | 'bad' | 'off';

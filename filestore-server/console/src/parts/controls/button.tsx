@@ -1,6 +1,6 @@
 import type { ComponentChildren, Ref } from 'preact';
 import { useContext, useRef, useState } from 'preact/hooks';
-import { Icon, type IconName } from './icon';
+import { Icon, type IconName } from '../icon';
 import { Stale } from './stale';
 
 export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import { classes } from './button';
-import { Icon, type IconName } from './icon';
-import { Name } from './name';
+import { classes } from '../controls/button';
+import { Icon, type IconName } from '../icon';
+import { Name } from '../values/name';
 
 /** What is wrong, what it means, and the one thing to do about it. */
 export function AdviceCard({

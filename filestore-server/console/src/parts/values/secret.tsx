@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Button } from './button';
+import { Button } from '../controls/button';
 import { CopyButton } from './copy';
-import { ask } from './dialog';
-import { Notice } from './notice';
+import { ask } from '../dialog';
+import { Notice } from '../notes/notice';
 
 /**
  * A secret that the server shows once. It is drawn, but a screen reader gets it only after *Show*, and it is masked when

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { classes, IconButton } from './button';
-import { Icon, type IconName } from './icon';
+import { classes, IconButton } from '../controls/button';
+import { Icon, type IconName } from '../icon';
 
 export type NoticeKind = 'info' | 'accent' | 'ok' | 'warn' | 'bad';
 

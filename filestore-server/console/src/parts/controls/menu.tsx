@@ -8,7 +8,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { classes, IconButton } from './button';
-import { Icon, type IconName } from './icon';
+import { Icon, type IconName } from '../icon';
 
 export type MenuEntry =
   | {

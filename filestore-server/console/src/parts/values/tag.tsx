@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { classes } from './button';
+import { classes } from '../controls/button';
 
 /** A short word in a box: a scope, an organization, a type. */
 export function Tag({

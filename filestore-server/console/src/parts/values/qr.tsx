@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { qr } from '../text/qr';
+import { qr } from '../../text/qr';
 
 /** A QR code, drawn as one path with its quiet zone. `label` says where it leads. Nothing is drawn if the text is too long. */
 export function Qr({ text, label, size = 160 }: { text: string; label: string; size?: number }) {
