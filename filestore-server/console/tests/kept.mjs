@@ -61,9 +61,9 @@ const NAMES = [
   'moss-from-above.jpg', 'cups-archive-1998.jpg', 'boards-lime.jpg', 'leaf-macro.jpg', 'harbour-night.jpg',
 ];
 
-/** Fills the open server, closes it by a key, and returns what the pages need to know. */
+/** Fills the open server, closes it by a key, and returns the key. */
 async function fill({ browser, second }) {
-  const { key, id } = await client(second).api('POST', '/admin/keys', { name: 'studio-laptop', organizations: ['*'], scopes: ['admin'] });
+  const { key } = await client(second).api('POST', '/admin/keys', { name: 'studio-laptop', organizations: ['*'], scopes: ['admin'] });
   const { api, upload } = client(second, key);
   // Bound first: of files from before a binding, the server copies only the newest.
   const bind = (organizationId, organizationName, storageProvider) =>
@@ -101,8 +101,7 @@ async function fill({ browser, second }) {
     const { items } = await api('GET', '/files?organization_id=42&limit=100');
     return items.every((one) => one.status !== 'READY' || one.storage_provider === 'archive');
   });
-  const [{ file_id: boats }] = (await api('GET', '/files?organization_id=42&name_prefix=rowing')).items;
-  return { key, id, boats };
+  return key;
 }
 
 /** A migration under way, as the server tells of it: a real one is over before a picture is taken. */
@@ -129,13 +128,17 @@ async function uploading(page) {
 }
 
 /** How each page is reached. `take` gives the page when it is complete. */
-function shots({ key, boats }) {
+function shots() {
   const grid = async (page) => {
     await drawn(page);
     for (const at of [0, 1, 5]) await cells(page).nth(at).locator('.tick').click();
     await page.getByText('3 selected').waitFor();
   };
+  // By the way that a visitor takes, so that the pages know where they are.
+  const files = 'org/42/files?view=grid';
+  const enter = (page, word) => page.locator('.side-link', { hasText: word }).click();
   const file = async (page) => {
+    await cells(page).nth(1).click();
     await page.locator('.preview-picture img').waitFor();
     await page.waitForFunction(() => {
       const pictures = [...document.querySelectorAll('.preview-picture img, .variant img')];
@@ -145,10 +148,10 @@ function shots({ key, boats }) {
   };
   const phone = { width: 390, height: 844, touch: true };
   return {
-    'files-grid-light': { address: 'org/42/files?view=grid', take: grid },
-    'files-grid-dark': { address: 'org/42/files?view=grid', scheme: 'dark', take: grid },
-    'file-detail': { address: `org/42/files/${boats}`, take: file },
-    'file-detail-dark': { address: `org/42/files/${boats}`, scheme: 'dark', take: file },
+    'files-grid-light': { address: files, take: grid },
+    'files-grid-dark': { address: files, scheme: 'dark', take: grid },
+    'file-detail': { address: files, take: file },
+    'file-detail-dark': { address: files, scheme: 'dark', take: file },
     trash: {
       address: 'org/42/trash',
       take: async (page) => {
@@ -158,16 +161,18 @@ function shots({ key, boats }) {
       },
     },
     'overview-sick-provider': {
-      address: 'store/overview',
+      address: files,
       take: async (page) => {
+        await enter(page, 'Overview');
         await page.getByRole('heading', { name: /^s3-eu / }).waitFor();
         await page.getByText('order-1.txt').waitFor();
       },
     },
     'storage-migration': { address: 'org/42/storage', before: underWay, take: (page) => page.getByText('of 1,130,217 files').waitFor() },
     keys: {
-      address: 'store/keys',
+      address: files,
       take: async (page) => {
+        await enter(page, 'Keys');
         const row = page.getByRole('row', { name: /web-frontend/ });
         await row.hover();
         await row.getByRole('button', { name: 'Rotate web-frontend' }).click();
@@ -177,12 +182,13 @@ function shots({ key, boats }) {
       },
     },
     'phone-files': { address: 'org/42/files', ...phone, take: drawn },
-    'phone-file': { address: `org/42/files/${boats}`, ...phone, take: file },
+    'phone-file': { address: files, ...phone, take: file },
     uploads: { address: 'org/42/files?view=list&sub_system=gallery', take: async (page) => (await drawn(page), uploading(page)) },
   };
 }
 
 async function still(page) {
+  await page.mouse.move(0, 0);
   await page.evaluate(() => document.fonts.ready);
   await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
   await page.evaluate(blind);
@@ -227,9 +233,9 @@ export async function pictures(story) {
   await check('first-run', first);
   await first.context().close();
 
-  const known = await fill(story);
-  for (const [name, shot] of Object.entries(shots(known))) {
-    const page = await visit(known.key, shot);
+  const key = await fill(story);
+  for (const [name, shot] of Object.entries(shots())) {
+    const page = await visit(key, shot);
     await check(name, page);
     if (name === 'overview-sick-provider') await control(blank, page, await readFile(path.join(kept, `${name}.webp`)));
     await page.context().close();
