@@ -7,7 +7,7 @@ import { Notice } from '../notes/notice';
 
 /**
  * A secret that the server shows once. It is drawn, but a screen reader gets it only after *Show*, and it is masked when
- * the focus leaves. Closing asks, unless it was copied.
+ * the focus leaves. *Show* itself is seen once it is masked, or has the focus. Closing asks, unless it was copied.
  */
 export function SecretNotice({
   secret,
@@ -45,7 +45,7 @@ export function SecretNotice({
       {children}
       <div
         ref={box}
-        class="secret"
+        class={`secret ${shown}`}
         onFocusOut={(event) => {
           const to = event.relatedTarget;
           if (!(to instanceof Node) || !event.currentTarget.contains(to)) setShown('masked');
@@ -57,11 +57,11 @@ export function SecretNotice({
         <Button
           kind="quiet"
           size="small"
-          icon={shown === 'masked' ? 'eye' : 'eye-off'}
-          label={`${shown === 'masked' ? 'Show' : 'Hide'} the ${what}`}
-          onClick={() => setShown(shown === 'masked' ? 'revealed' : 'masked')}
+          icon={shown === 'revealed' ? 'eye-off' : 'eye'}
+          label={`${shown === 'revealed' ? 'Hide' : 'Show'} the ${what}`}
+          onClick={() => setShown(shown === 'revealed' ? 'masked' : 'revealed')}
         >
-          {shown === 'masked' ? 'Show' : 'Hide'}
+          {shown === 'revealed' ? 'Hide' : 'Show'}
         </Button>
         <CopyButton kind="primary" size="small" text={secret} onCopied={() => setCopied(true)} />
       </div>
