@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { LogEvent } from '../../api/call';
-import { askNames, gather, useActivity } from '../../data/activity';
+import { askNames, useActivity } from '../../data/activity';
+import { gather } from '../../data/deeds';
 import { silentBecause } from '../../data/events';
 import { isNamed, organizationName } from '../../data/place';
 import { Button } from '../../parts/controls/button';

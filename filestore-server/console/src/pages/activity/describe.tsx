@@ -2,7 +2,8 @@
 
 import type { ComponentChildren } from 'preact';
 import type { LogEvent } from '../../api/call';
-import { nameOf, type Deed } from '../../data/activity';
+import { nameOf } from '../../data/activity';
+import type { Deed } from '../../data/deeds';
 import { organizationName } from '../../data/place';
 import { Name } from '../../parts/values/name';
 import type { Moment } from '../../parts/timeline';

@@ -3,7 +3,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, type AdminProvider, type Snapshot, type StatusAdvice, type StatusReply } from '../../api/call';
-import { gather, askNames, useActivity } from '../../data/activity';
+import { askNames, useActivity } from '../../data/activity';
+import { gather } from '../../data/deeds';
 import { organizationName, organizations, organizationsComplete } from '../../data/place';
 import { useStatus } from '../../data/status';
 import { AdviceCard } from '../../parts/notes/advice';
