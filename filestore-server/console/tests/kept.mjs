@@ -10,6 +10,8 @@ import { paint } from './paint.mjs';
 
 const MIB = 1 << 20;
 const HOUR = 3_600_000;
+/** Longest wait for a page, on a machine with much to do. */
+const SLOW = 60_000;
 /** All pages are taken at this instant: 09:52 in Berlin. */
 const NOW = Date.parse('2026-11-26T08:52:00.000Z');
 /** Everything that has happened, happened at this instant. */
@@ -29,6 +31,7 @@ function change(text) {
     .replace(/"(free|total)_bytes":\d+/g, (_, of) => `"${of}_bytes":${(of === 'free' ? 3.2 : 6) * 2 ** 40}`)
     .replace(/"oldest_secs":\d+/g, '"oldest_secs":4320')
     .replace(/"state":"half_open"/g, '"state":"open"')
+    .replace(/"last_error":"(?:[^"\\]|\\.)*"/g, '"last_error":"tcp connect error: Connection refused (os error 111)"')
     .replace(/"pending":(\d+),"syncing":(\d+)/g, (_, waits, runs) => `"pending":${Number(waits) + Number(runs)},"syncing":0`)
     .replace(/"sync_status":"SYNCING"/g, '"sync_status":"PENDING"');
 }
@@ -79,7 +82,7 @@ async function fill({ browser, second }) {
   for (const [at, name] of ['leaf-macro-unsharp.jpg', 'kite-over-amrum-2.jpg', 'moss-from-above-b.jpg', 'maple-october-crop.jpg'].entries()) {
     const { file_id } = await upload(name, await paint(page, 50 + at, { width: 400, height: 300 }), { subSystem: 'press' });
     await fetch(`${second}/api/v1/files/${file_id}/200/200`, { headers: { Authorization: `Bearer ${key}` } });
-    await until('the placeholder', async () => (await api('GET', `/files/${file_id}/info`)).thumbhash !== null);
+    await until('the placeholder', async () => (await api('GET', `/files/${file_id}/info`)).thumbhash !== null, SLOW);
     await api('POST', '/files/delete', { ids: [file_id] });
   }
   for (const name of ['export-2025.csv', 'invoice_\u202egpj.exe', 'Charter contract Lüdde (draft).pdf']) {
@@ -91,7 +94,7 @@ async function fill({ browser, second }) {
   await page.context().close();
 
   const provider = async () => (await api('GET', '/admin/providers')).find((one) => one.provider_code === 's3-eu');
-  await until('s3-eu is down', async () => (await provider()).state !== 'closed', 60_000);
+  await until('s3-eu is down', async () => (await provider()).state !== 'closed', SLOW);
 
   for (const [name, organizations, scopes] of [
     ['old-cms', ['9', '17'], ['read']], ['press-portal', ['42'], ['read']], ['grafana', ['*'], ['admin']], ['erp-sync', ['9'], ['write', 'delete']],
@@ -100,7 +103,7 @@ async function fill({ browser, second }) {
   await until('all files are copied', async () => {
     const { items } = await api('GET', '/files?organization_id=42&limit=100');
     return items.every((one) => one.status !== 'READY' || one.storage_provider === 'archive');
-  });
+  }, SLOW);
   return key;
 }
 
@@ -204,6 +207,7 @@ export async function pictures(story) {
   const blank = await (await browser.newContext()).newPage();
   const visit = async (key, { address, before, take, ...options }) => {
     const page = await open(browser, gate, 'sign-in', { key, ...options });
+    page.setDefaultTimeout(SLOW);
     await page.clock.setFixedTime(NOW);
     await before?.(page);
     await page.goto(`${gate.url}/console/${address}`);
@@ -247,12 +251,11 @@ export async function pictures(story) {
   assert.deepEqual(failed, [], `more than ${MOST * 100} % of a page is not as the picture in tests/services/console/kept`);
 }
 
-/** Breaks a page in three ways. The comparison has to notice each. */
+/** Breaks a page in two ways. The comparison has to notice both. */
 async function control(blank, page, kept) {
   const faults = {
     'a panel is missing': () => {
       const panel = [...document.querySelectorAll('section')].find((one) => /^Providers/.test(one.textContent));
-      panel.hidden = true;
       panel.style.display = 'none';
       return () => { panel.style.display = ''; };
     },
