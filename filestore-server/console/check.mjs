@@ -16,7 +16,7 @@ const files = (dir) => readdirSync(dir, { recursive: true, withFileTypes: true }
 const read = (dir, name) => (inside[path.extname(name)] ?? ((bytes) => bytes))(readFileSync(path.join(dir, name)));
 
 execFileSync(path.join(here, 'node_modules/.bin/tsc'), ['--noEmit'], { cwd: here, stdio: 'inherit' });
-for (const test of ['contrast', 'listing', 'qr', 'sheets', 'text']) execFileSync(process.execPath, [path.join(here, `tests/${test}.mjs`)], { stdio: 'inherit' });
+for (const test of ['contrast', 'deeds', 'listing', 'qr', 'sheets', 'text']) execFileSync(process.execPath, [path.join(here, `tests/${test}.mjs`)], { stdio: 'inherit' });
 
 const built = mkdtempSync(path.join(tmpdir(), 'console-'));
 try {

@@ -12,7 +12,7 @@ import { route } from './router';
 import { session, start } from './session';
 import { MorePage, Shell } from './shell/shell';
 import { Page } from './shell/page';
-import { ErrorBox } from './parts/error';
+import { ErrorBox } from './parts/notes/error';
 
 const HERE: Record<string, ComponentType> = {
   start: StartPage,

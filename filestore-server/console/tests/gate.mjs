@@ -57,8 +57,11 @@ function synthetic(url) {
   return null;
 }
 
-/** Starts the gate. `asked` hears the path of every request to the API. */
-export async function openGate(server, dist, asked = () => {}) {
+/**
+ * Starts the gate. `asked` hears the path of every request to the API. `still` holds the time: it changes the text of
+ * each reply of the API, and `still.date` is the time of all replies.
+ */
+export async function openGate(server, dist, asked = () => {}, still = null) {
   const target = new URL(server);
   const own = !process.env.FILESTORE_CONSOLE_DIST && await fetch(new URL('/console/', target)).then((reply) => reply.status === 200, () => false);
 
@@ -87,9 +90,27 @@ export async function openGate(server, dist, asked = () => {}) {
     }
     const headers = { ...incoming.headers, host: target.host };
     delete headers.origin;
+    if (still !== null) delete headers['accept-encoding'];
     const onward = request(url, { method: incoming.method, headers }, (reply) => {
+      if (still !== null) reply.headers.date = still.date;
+      if (still === null || !/json|event-stream/.test(reply.headers['content-type'])) {
+        outgoing.writeHead(reply.statusCode, reply.headers);
+        return reply.pipe(outgoing);
+      }
+      delete reply.headers['content-length'];
       outgoing.writeHead(reply.statusCode, reply.headers);
-      reply.pipe(outgoing);
+      // A stream of events ends each event with an empty line, and a document is one piece.
+      const pieces = reply.headers['content-type'].startsWith('text/event-stream') ? '\n\n' : null;
+      let rest = '';
+      reply.setEncoding('utf8');
+      reply.on('data', (text) => {
+        rest += text;
+        const whole = pieces === null ? -1 : rest.lastIndexOf(pieces);
+        if (whole < 0) return;
+        outgoing.write(still.change(rest.slice(0, whole + pieces.length)));
+        rest = rest.slice(whole + pieces.length);
+      });
+      return reply.on('end', () => outgoing.end(still.change(rest)));
     });
     onward.on('error', () => outgoing.destroy());
     outgoing.on('close', () => onward.destroy());

@@ -120,6 +120,31 @@ assert.equal(listing.at(3).file_id, before[5].file_id);
 listing.insert([before[99], before[3], before[4]]);
 assert.deepEqual(Array.from({ length: 100 }, (_, index) => listing.at(index).file_id), before.map((one) => one.file_id));
 
+// A range stays with its rows: its page was let go, new files came above, rows in it were deleted, and so was its start.
+{
+  const { store, listing: rows } = await scrolls(30_000, 0);
+  rows.need(0, 40);
+  await settled(rows);
+  const from = rows.at(30);
+  const far = rows.count - 100;
+  for (let at = 200; at <= far; at += 200) {
+    rows.need(at, at + 40);
+    await settled(rows, at);
+  }
+  assert.equal(rows.at(30), null, 'the page of the start was let go');
+  store.upload();
+  const gone = store.records.findIndex((one) => one.file_id === from.file_id) + 5;
+  rows.remove(new Set([store.remove(gone).file_id, rows.at(far).file_id]));
+  store.remove(store.records.findIndex((one) => one.created_at === rows.at(far - 1).created_at) + 1);
+  const to = rows.at(far);
+  const between = () => store.records.filter((one) => one.file_id <= from.file_id && one.file_id >= to.file_id).map((one) => one.file_id);
+  assert.deepEqual((await rows.range(from, to)).map((one) => one.file_id), between());
+  assert.deepEqual((await rows.range(to, from)).map((one) => one.file_id), between());
+  assert.equal(rows.isExact, false);
+  store.remove(store.records.findIndex((one) => one.file_id === from.file_id));
+  assert.deepEqual((await rows.range(from, to)).map((one) => one.file_id), between());
+}
+
 // A search goes through pages without a hit by itself, 20 of them at a time, and says how far it has looked.
 let asked = 0;
 globalThis.answer = async () => {

@@ -6,6 +6,7 @@ import zlib from 'node:zlib';
 import { axe, client, expect, open, shot, until } from './harness.mjs';
 import * as administration from './administration.mjs';
 import { idOf, ROWS } from './gate.mjs';
+import { pictures } from './kept.mjs';
 import { paint } from './paint.mjs';
 import { player } from './player.mjs';
 import { uploads } from './uploads.mjs';
@@ -231,7 +232,7 @@ async function file({ browser, gate, key, out, server }) {
 
   await page.getByRole('button', { name: 'Copy link' }).click();
   await page.getByLabel('1 hour').check({ force: true });
-  await page.getByRole('dialog').getByRole('button', { name: 'Sign' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Make link' }).click();
   const link = await page.getByLabel('Link', { exact: true }).inputValue();
   const reply = await fetch(link);
   assert.equal(reply.status, 200, link);
@@ -554,4 +555,4 @@ async function administer({ browser, gate, server, key }) {
   expect();
 }
 
-export const STORY = { start, fill, signIn, files, uploads, file, player, trash, bulk, naughty, offline, revoked, administer, accessible, million, picture, budget };
+export const STORY = { start, fill, signIn, files, uploads, file, player, trash, bulk, naughty, offline, revoked, administer, accessible, million, pictures, picture, budget };

@@ -1,18 +1,19 @@
 // The console as people use it. Arguments: URL of the server (open, empty), a directory for screenshots, the program of
-// the browser, console/dist. Times are printed and never asserted.
+// the browser, console/dist, URL of a second server like the first, the directory of the kept pictures. Times are printed
+// and never asserted.
 import { mkdir } from 'node:fs/promises';
 import { faults, launch } from './harness.mjs';
 import { openGate } from './gate.mjs';
 import * as parts from './parts.mjs';
 
-const [server, out, chromium, dist] = process.argv.slice(2);
+const [server, out, chromium, dist, second, kept] = process.argv.slice(2);
 await mkdir(out, { recursive: true });
 const began = Date.now();
 const asked = [];
 const gate = await openGate(server, dist, (what) => asked.push(what));
 if (!gate.own) console.error('console: the server has no console, so the page comes from dist/');
 const browser = await launch(chromium);
-const story = { browser, gate, server, out, dist, asked, key: undefined };
+const story = { browser, gate, server, out, dist, asked, second, kept, key: undefined };
 const only = process.env.FILESTORE_CONSOLE_ONLY?.split(',');
 
 let failed = false;

@@ -4,15 +4,8 @@ import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { call, isAbort, type LogEvent } from '../api/call';
 import { onEnd } from '../session';
+import { merge } from './deeds';
 import { onEvent, onGap } from './events';
-
-/** One line of activity: an event, or several of one kind at the same time. */
-export interface Deed {
-  /** The newest event. */
-  event: LogEvent;
-  /** Number of events in this line. */
-  count: number;
-}
 
 export interface Activity {
   events: LogEvent[] | undefined;
@@ -100,40 +93,8 @@ export function useActivity(organization: string | null, limit: number, types?: 
   };
 }
 
-/** Adds newer events in front, each once. */
-function merge(newer: readonly LogEvent[], older: readonly LogEvent[]): LogEvent[] {
-  const known = new Set(older.map((event) => event.id));
-  const added = newer.filter((event) => !known.has(event.id));
-  return [...added].sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1)).concat(older);
-}
-
 function fits(type: string, types: string): boolean {
   return types.split(',').some((one) => (one.endsWith('*') ? type.startsWith(one.slice(0, -1)) : one === type));
-}
-
-const TOGETHER_MS = 60_000;
-/** Events of other organizations may come between. */
-const NEAR = 4;
-
-/** Puts events of one kind that follow each other within a minute into one line. */
-export function gather(events: readonly LogEvent[]): Deed[] {
-  const deeds: Deed[] = [];
-  for (const event of events) {
-    const same = deeds.slice(-NEAR).find((deed) => isSame(deed.event, event));
-    if (same) same.count += 1;
-    else deeds.push({ event, count: 1 });
-  }
-  return deeds;
-}
-
-function isSame(a: LogEvent, b: LogEvent): boolean {
-  return (
-    a.type.startsWith('file.') &&
-    a.type === b.type &&
-    a.data.organization_id === b.data.organization_id &&
-    a.data.to === b.data.to &&
-    Date.parse(a.timestamp) - Date.parse(b.timestamp) < TOGETHER_MS
-  );
 }
 
 /** Names of files, as far as they were asked for. Null: not there, or not readable. */

@@ -106,7 +106,7 @@ export class Listing {
   readonly above = signal<ReadonlySet<string>>(new Set());
 
   readonly filter: Filter;
-  /** False once records may have gone from pages that are not here: then `count` is not exact. */
+  /** False once records may have gone from pages that are not here, or come back to them: `count` is not exact then. */
   isExact = true;
   #pages: Page[] = [];
   #starts: number[] = [];
@@ -286,7 +286,10 @@ export class Listing {
         const isLast = number === this.#pages.length - 1;
         return one.until === null || one.until.at <= time || (isLast && this.complete.peek());
       });
-      if (!page?.items) continue;
+      if (!page?.items) {
+        this.isExact = false;
+        continue;
+      }
       const at = page.items.findIndex((one) => timeOf(one, this.filter) < time);
       page.items = at < 0 ? [...page.items, record] : page.items.toSpliced(at, 0, record);
       page.count = page.items.length;
@@ -385,19 +388,30 @@ export class Listing {
     await Promise.all(inView.map((page) => this.#again(page)));
   }
 
-  /** The records between two places, for a selection. Asks for the pages that are not here, and keeps none of them. */
-  async range(from: number, to: number): Promise<FileRecord[]> {
+  /**
+   * The records from one to another, or to the one at a place, for a selection. Both stay where they are although rows
+   * come and go. Of one that is gone, its time counts. Asks for the pages that are not here, and keeps none of them.
+   */
+  async range(from: FileRecord, to: FileRecord | number): Promise<FileRecord[]> {
+    const time = (one: FileRecord) => timeOf(one, this.filter);
+    const other = typeof to === 'number' ? await this.#reach(to) : to;
+    const [newer, older] = time(from) < time(other) ? [time(other), time(from)] : [time(from), time(other)];
     const records: FileRecord[] = [];
-    const first = this.#pageOf(from);
-    const last = this.#pageOf(to);
-    for (let number = first; number <= last; number += 1) {
-      const page = this.#pages[number];
-      if (!page) break;
-      const items = page.items ?? (await this.#fetch(page));
-      const start = this.#starts[number] ?? 0;
-      records.push(...items.slice(Math.max(0, from - start), Math.max(0, to - start + 1)));
+    for (const page of this.#pages) {
+      if (page.since === null || page.until === null || page.since < older || page.until.at > newer) continue;
+      records.push(...(page.items ?? (await this.#fetch(page))));
     }
-    return records;
+    // Within a millisecond the id decides, as in the order of the server.
+    const place = (one: FileRecord) => `${time(one)} ${one.file_id}`;
+    const [first, last] = [place(from), place(other)].sort();
+    return records.filter((one) => place(one) >= first! && place(one) <= last!);
+  }
+
+  async #reach(index: number): Promise<FileRecord> {
+    const number = this.#pageOf(index);
+    const page = this.#pages[number]!;
+    const items = page.items ?? (await this.#fetch(page));
+    return items[Math.min(index - (this.#starts[number] ?? 0), items.length - 1)]!;
   }
 
   #ask(cursor: string | null, limit = PAGE, before?: string): Promise<{ items: FileRecord[]; next_cursor: string | null }> {

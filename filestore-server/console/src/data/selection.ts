@@ -5,8 +5,8 @@ import { onEnd } from '../session';
 
 export const selection = signal<ReadonlyMap<string, FileRecord>>(new Map());
 export const selectedBytes = computed(() => [...selection.value.values()].reduce((sum, one) => sum + one.file_size, 0));
-/** Where a range starts: the id that was selected last without Shift. */
-export const anchor = signal<string | null>(null);
+/** Where a range starts: the record that was selected last without Shift. */
+export const anchor = signal<FileRecord | null>(null);
 
 export function clearSelection(): void {
   if (selection.peek().size > 0) selection.value = new Map();
@@ -17,7 +17,7 @@ export function toggle(record: FileRecord): void {
   const next = new Map(selection.peek());
   if (!next.delete(record.file_id)) next.set(record.file_id, record);
   selection.value = next;
-  anchor.value = record.file_id;
+  anchor.value = record;
 }
 
 export function add(records: Iterable<FileRecord>): void {

@@ -1,6 +1,6 @@
 // What a record's state means, as a shape and words.
 import { serverNow, type FileRecord } from '../api/call';
-import type { StateKind } from '../parts/state';
+import type { StateKind } from '../parts/notes/state';
 import { short } from '../text/times';
 import { organizations } from './place';
 
@@ -35,6 +35,7 @@ export function stateOf(record: FileRecord): Told {
     case 'FAILED':
       return { kind: 'bad', words: to ? `Not copied to ${to}` : 'Copy failed', notable: true };
     case 'PENDING':
+      if (record.awaits_copy === false) break;
       return { kind: 'wait', words: to ? `Waits for ${to}` : 'Waits for its copy', notable: true };
     case 'SYNCING':
       return { kind: 'busy', words: 'Copying', notable: true };

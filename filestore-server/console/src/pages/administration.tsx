@@ -1,6 +1,6 @@
 // The second script: the page of one file, and the pages of administration. `app.tsx` loads it when one of them is opened.
 import type { ComponentType } from 'preact';
-import { Empty } from '../parts/empty';
+import { Empty } from '../parts/notes/empty';
 import { administers, isOpen } from '../session';
 import { Page } from '../shell/page';
 import { Backups as BackupsPage } from './store/backups';

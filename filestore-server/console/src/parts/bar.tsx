@@ -1,4 +1,4 @@
-import { classes } from './button';
+import { classes } from './controls/button';
 
 /**
  * Progress in two tones: what the server has acknowledged, and what was only sent.

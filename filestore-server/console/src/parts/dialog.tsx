@@ -3,9 +3,9 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { Button, classes, IconButton } from './button';
-import { ErrorLine } from './error';
-import { TextField } from './field';
+import { Button, classes, IconButton } from './controls/button';
+import { ErrorLine } from './notes/error';
+import { TextField } from './controls/field';
 import { polite } from '../shell/live';
 
 /**

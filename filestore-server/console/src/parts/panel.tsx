@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
-import { classes } from './button';
+import { classes } from './controls/button';
 
 /** A bordered box with a heading. */
 export function Panel({

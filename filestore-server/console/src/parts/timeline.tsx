@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { classes } from './button';
+import { classes } from './controls/button';
 
 export interface Moment {
   id: string;

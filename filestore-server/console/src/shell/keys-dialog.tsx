@@ -1,5 +1,5 @@
-import { Button } from '../parts/button';
-import { Checkbox } from '../parts/checkbox';
+import { Button } from '../parts/controls/button';
+import { Checkbox } from '../parts/controls/checkbox';
 import { Dialog } from '../parts/dialog';
 import { KEYS, keysShown, letters, useLetters } from './keys';
 

@@ -1,7 +1,7 @@
 // Keys of the whole page: single letters do nothing while somebody types, and can be switched off.
 import { signal } from '@preact/signals';
 import { organization } from '../data/place';
-import { undoLast } from '../parts/toast';
+import { undoLast } from '../parts/notes/toast';
 import { chooseFiles } from '../pages/uploads/choose';
 import { go } from '../router';
 import { administers, may } from '../session';

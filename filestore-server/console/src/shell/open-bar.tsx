@@ -2,9 +2,9 @@
 import type { ComponentType } from 'preact';
 import { useState } from 'preact/hooks';
 import { organization } from '../data/place';
-import { Button } from '../parts/button';
+import { Button } from '../parts/controls/button';
 import { Icon } from '../parts/icon';
-import { sayError } from '../parts/toast';
+import { sayError } from '../parts/notes/toast';
 import { isOpen } from '../session';
 import { usePhone } from './width';
 

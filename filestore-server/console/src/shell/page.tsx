@@ -34,8 +34,8 @@ export function Page({ title, heading, under, actions, head, trail, body = 'page
     document.title = [title, ...rest].join(', ') + ' · filestore';
   }, [title, rest.join()]);
   useEffect(() => {
-    // The first page leaves the focus where the browser has it.
-    if (focused !== null && focused !== path) {
+    // The first page leaves the focus where the browser has it, and a new secret keeps it: without it, it is masked.
+    if (focused !== null && focused !== path && !document.activeElement?.closest('.secret')) {
       const heading = top.current ?? frame.current?.querySelector('h1');
       heading?.focus({ preventScroll: true });
     }

@@ -2,11 +2,11 @@
 import type { ComponentChildren } from 'preact';
 import { isNamed, organization, organizationName, organizations, organizationsComplete } from '../data/place';
 import { Icon } from '../parts/icon';
-import { openMenu, type MenuEntry } from '../parts/menu';
+import { openMenu, type MenuEntry } from '../parts/controls/menu';
 import { go, href, route } from '../router';
 import { me } from '../session';
 import { initials } from '../text/names';
-import { counted } from '../text/sizes';
+import { count, counted } from '../text/sizes';
 
 /** So many fit into a menu that is read at one glance. */
 const SHOWN = 12;
@@ -33,8 +33,8 @@ export function Switcher({ under }: { under?: ComponentChildren } = {}) {
       <button type="button" class="switcher" aria-haspopup="menu" onClick={(event) => choose(event.currentTarget)}>
         <span class="switcher-mark none"><Icon name="building-2" /></span>
         <span class="switcher-text">
-          <span class="switcher-name">Choose an organization</span>
-          <span class="switcher-under">{counted(organizations.value.length, 'organization')}{organizationsComplete.value ? '' : ' and more'}</span>
+          <span class="switcher-name">Organizations</span>
+          <span class="switcher-under">Choose one of {organizationsComplete.value ? '' : 'more than '}{count(organizations.value.length)}</span>
         </span>
         <Icon name="chevrons-up-down" class="chevrons" />
       </button>
@@ -55,7 +55,9 @@ export function Switcher({ under }: { under?: ComponentChildren } = {}) {
   const named = isNamed(id);
   return (
     <button type="button" class="switcher" aria-haspopup="menu" onClick={(event) => choose(event.currentTarget)}>
-      <span class="switcher-mark" aria-hidden="true">{initials(named ? name : id)}</span>
+      {!named && /^\d{4,}$/.test(id)
+        ? <span class="switcher-mark none"><Icon name="building-2" /></span>
+        : <span class="switcher-mark" aria-hidden="true">{initials(named ? name : id)}</span>}
       <span class="switcher-text">
         <span class="switcher-name"><bdi>{name}</bdi></span>
         {(under ?? named) && <span class="switcher-under">{under ?? `Organization ${id}`}</span>}

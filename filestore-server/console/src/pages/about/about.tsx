@@ -1,13 +1,13 @@
 /** About: the server, what it can do, the reader's key, and the licences of what the page is made of. */
 
 import { apiRoot, consoleRoot } from '../../api/call';
-import { Checkbox } from '../../parts/checkbox';
-import { Id } from '../../parts/copy';
+import { Checkbox } from '../../parts/controls/checkbox';
+import { Id } from '../../parts/values/copy';
 import { Panel } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
-import { Size } from '../../parts/size';
-import { Tag, Tags } from '../../parts/tag';
-import { Time } from '../../parts/time';
+import { Size } from '../../parts/values/size';
+import { Tag, Tags } from '../../parts/values/tag';
+import { Time } from '../../parts/values/time';
 import { administers, me } from '../../session';
 import { Page } from '../../shell/page';
 import { count, counted } from '../../text/sizes';

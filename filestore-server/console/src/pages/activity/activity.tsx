@@ -2,18 +2,19 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { LogEvent } from '../../api/call';
-import { askNames, gather, useActivity } from '../../data/activity';
+import { askNames, useActivity } from '../../data/activity';
+import { gather } from '../../data/deeds';
 import { silentBecause } from '../../data/events';
 import { isNamed, organizationName } from '../../data/place';
-import { Button } from '../../parts/button';
-import { CopyButton } from '../../parts/copy';
-import { Empty } from '../../parts/empty';
-import { ErrorBox } from '../../parts/error';
-import { SelectField } from '../../parts/field';
-import { Blocks } from '../../parts/loading';
-import { Notice } from '../../parts/notice';
+import { Button } from '../../parts/controls/button';
+import { CopyButton } from '../../parts/values/copy';
+import { Empty } from '../../parts/notes/empty';
+import { ErrorBox } from '../../parts/notes/error';
+import { SelectField } from '../../parts/controls/field';
+import { Blocks } from '../../parts/notes/loading';
+import { Notice } from '../../parts/notes/notice';
 import { Timeline, type Moment } from '../../parts/timeline';
-import { sayError } from '../../parts/toast';
+import { sayError } from '../../parts/notes/toast';
 import { go, route } from '../../router';
 import { Page } from '../../shell/page';
 import { clockSeconds, dayName, fully, utc } from '../../text/times';
@@ -89,7 +90,7 @@ export function Activity() {
               {types ? 'The log has none of this kind.' : 'Each upload, change and deletion appears here at once.'}
             </Empty>
           ) : (
-            <Days events={events} withOrganization={organization === null} />
+            <Days events={events} more={activity.more} withOrganization={organization === null} />
           )}
           {activity.events !== undefined && activity.error === null && events.length > 0 && (
             <Older more={activity.more} load={activity.loadOlder} />
@@ -112,8 +113,8 @@ function Gone() {
 }
 
 /** Lines below the day that they belong to. */
-function Days({ events, withOrganization }: { events: readonly LogEvent[]; withOrganization: boolean }) {
-  const deeds = gather(events);
+function Days({ events, more, withOrganization }: { events: readonly LogEvent[]; more: boolean; withOrganization: boolean }) {
+  const deeds = gather(events, more);
   const wanted = deeds
     .filter((deed) => deed.count === 1)
     .flatMap((deed) => deed.event.data.file_id ?? [])

@@ -2,9 +2,10 @@
 
 import type { ComponentChildren } from 'preact';
 import type { LogEvent } from '../../api/call';
-import { nameOf, type Deed } from '../../data/activity';
+import { nameOf } from '../../data/activity';
+import type { Deed } from '../../data/deeds';
 import { organizationName } from '../../data/place';
-import { Name } from '../../parts/name';
+import { Name } from '../../parts/values/name';
 import type { Moment } from '../../parts/timeline';
 import { href } from '../../router';
 import { counted } from '../../text/sizes';
@@ -63,20 +64,24 @@ const STORE: Record<string, (event: LogEvent) => Words> = {
 };
 
 /** Describes an event, or several of one kind, for a timeline. */
-export function describe({ event, count }: Deed, withOrganization: boolean): Omit<Moment, 'at' | 'id'> {
+export function describe({ event, count, mixed, cut }: Deed, withOrganization: boolean): Omit<Moment, 'at' | 'id'> {
   const { data, type } = event;
   const store = STORE[type]?.(event);
-  if (store) return { title: store.what, note: noteOf(event, false), tone: store.tone ?? 'plain' };
+  if (store) {
+    // Only keys are counted together.
+    const title = count > 1 ? store.what.replace('Key', counted(count, 'key')) : store.what;
+    return { title, note: count > 1 ? null : noteOf(event, false, false), tone: store.tone ?? 'plain' };
+  }
 
   const words = FILE[type]?.(event) ?? { what: type };
-  const subject = count > 1 ? <strong>{counted(count, 'file')}</strong> : <FileSubject id={data.file_id ?? null} organization={data.organization_id ?? null} />;
+  const subject = count > 1 ? <strong>{counted(count, 'file')}{cut && ' or more'}</strong> : <FileSubject id={data.file_id ?? null} organization={data.organization_id ?? null} />;
   return {
     title: (
       <>
         {subject} {words.what}
       </>
     ),
-    note: noteOf(event, withOrganization),
+    note: noteOf(event, withOrganization, mixed),
     tone: words.tone ?? 'plain',
   };
 }
@@ -94,10 +99,10 @@ function FileSubject({ id, organization }: { id: string | null; organization: st
   );
 }
 
-function noteOf({ type, data }: LogEvent, withOrganization: boolean): ComponentChildren {
+function noteOf({ type, data }: LogEvent, withOrganization: boolean, mixed: boolean): ComponentChildren {
   const parts: string[] = [];
   if (withOrganization && data.organization_id) parts.push(organizationName(data.organization_id));
-  if (data.sub_system) parts.push(data.sub_system);
+  if (data.sub_system && !mixed) parts.push(data.sub_system);
   if (type === 'file.deleted' && data.by) parts.push(`by ${BY[data.by] ?? data.by}`);
   if (type === 'file.migrated' && data.from) parts.push(`from ${data.from}`);
   if (data.key_id) parts.push(shortId(data.key_id, 8, 6));

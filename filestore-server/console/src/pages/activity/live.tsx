@@ -1,6 +1,6 @@
 import { offlineSince } from '../../api/call';
 import { live, silentBecause } from '../../data/events';
-import { State } from '../../parts/state';
+import { State } from '../../parts/notes/state';
 
 /** Whether events arrive at the moment. */
 export function Live() {

@@ -2,14 +2,14 @@
 import { useState } from 'preact/hooks';
 import { call, Problem, type FileRecord } from '../../api/call';
 import { noteRecord } from '../../data/current';
-import { Button, IconButton } from '../../parts/button';
+import { Button, IconButton } from '../../parts/controls/button';
 import { Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
-import { TextField } from '../../parts/field';
-import { Notice } from '../../parts/notice';
-import { say } from '../../parts/toast';
+import { ErrorLine } from '../../parts/notes/error';
+import { TextField } from '../../parts/controls/field';
+import { Notice } from '../../parts/notes/notice';
+import { say } from '../../parts/notes/toast';
 import { hasHidden } from '../../text/names';
-import { Name } from '../../parts/name';
+import { Name } from '../../parts/values/name';
 
 type Patch = { original_name?: string | null; mime_type?: string | null; metadata?: Record<string, unknown> };
 

@@ -2,9 +2,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { call, isAbort, Problem, type EventPage, type FileRecord, type LogEvent } from '../../api/call';
 import { onEvent } from '../../data/events';
-import { Button } from '../../parts/button';
-import { ErrorLine } from '../../parts/error';
-import { Time } from '../../parts/time';
+import { Button } from '../../parts/controls/button';
+import { ErrorLine } from '../../parts/notes/error';
+import { Time } from '../../parts/values/time';
 import { Timeline, type Moment } from '../../parts/timeline';
 import { count } from '../../text/sizes';
 

@@ -3,14 +3,14 @@ import { useState } from 'preact/hooks';
 import { VARIANT_SIZES, type VariantSize } from 'filestore-client';
 import { call, server, type FileRecord } from '../../api/call';
 import { hasPicture } from '../../data/sheets';
-import { Button } from '../../parts/button';
-import { Radios } from '../../parts/checkbox';
-import { CopyButton } from '../../parts/copy';
+import { Button } from '../../parts/controls/button';
+import { Radios } from '../../parts/controls/checkbox';
+import { CopyButton } from '../../parts/values/copy';
 import { Dialog } from '../../parts/dialog';
-import { ErrorLine } from '../../parts/error';
-import { SelectField } from '../../parts/field';
-import { Qr } from '../../parts/qr';
-import { Time } from '../../parts/time';
+import { ErrorLine } from '../../parts/notes/error';
+import { SelectField } from '../../parts/controls/field';
+import { Qr } from '../../parts/values/qr';
+import { Time } from '../../parts/values/time';
 import { count, counted } from '../../text/sizes';
 
 const LIVES = [
@@ -65,7 +65,7 @@ export function LinkDialog({ records, size: firstSize, onClose }: {
   const text = signed?.urls.join('\n') ?? '';
   return (
     <Dialog
-      title={records.length === 1 ? 'Link without a key' : `Links to ${counted(records.length, 'file')}`}
+      title={records.length === 1 ? 'Share by a link' : `Links to ${counted(records.length, 'file')}`}
       onClose={onClose}
       onSubmit={signed ? onClose : sign}
       actions={signed ? (
@@ -76,11 +76,11 @@ export function LinkDialog({ records, size: firstSize, onClose }: {
       ) : (
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" icon="signature" busy={busy}>Sign</Button>
+          <Button type="submit" kind="primary" icon="signature" busy={busy}>Make link</Button>
         </>
       )}
     >
-      <p class="dialog-text">Everybody who has the link can read {records.length === 1 ? 'the file' : 'these files'} until it ends.</p>
+      <p class="dialog-text">Everybody who has the link can read {records.length === 1 ? 'the file' : 'these files'} until it ends, without a key.</p>
       <Radios row legend="Ends after" value={life} choices={LIVES} onChange={change(setLife)} />
       {pictures && (
         <SelectField label="Size" value={size} onChange={change(setSize)}
@@ -93,7 +93,7 @@ export function LinkDialog({ records, size: firstSize, onClose }: {
           <div class="link-text">
             <textarea class="input area mono" readOnly rows={records.length === 1 ? 4 : 6} aria-label="Link" value={text} onFocus={(event) => event.currentTarget.select()} />
             <p class="field-hint">
-              Ends <Time at={signed.ends} absolute />. To end it earlier, delete the file or revoke the signing secret.
+              Ends <Time at={signed.ends} absolute within />. To end it earlier, delete the file or revoke the signing secret.
               {' '}{signed.urls[0]?.startsWith(location.origin) ? 'The address is the one of this page.' : 'The address is the public one of the server.'}
             </p>
           </div>

@@ -2,10 +2,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { VARIANT_SIZES, variantUrl, type VariantSize } from 'filestore-client';
 import { Problem, server, type FileRecord } from '../../api/call';
-import { Button } from '../../parts/button';
-import { CopyButton } from '../../parts/copy';
-import { Segmented } from '../../parts/segmented';
-import { Size } from '../../parts/size';
+import { Button } from '../../parts/controls/button';
+import { CopyButton } from '../../parts/values/copy';
+import { Segmented } from '../../parts/controls/segmented';
+import { Size } from '../../parts/values/size';
 import { detailOf } from '../../text/words';
 import { count, size as sizeWords } from '../../text/sizes';
 import { useBytes, variant, type FitName, type Picture } from './blob';
@@ -63,7 +63,7 @@ export function Variants({ record }: { record: FileRecord }) {
           </p>
           <div class="variants-actions">
             <CopyButton size="small" text={variantUrl(server, record, chosen, { fit })}>Copy URL</CopyButton>
-            <Button size="small" icon="signature" onClick={() => setLink(true)}>Sign</Button>
+            <Button size="small" icon="signature" onClick={() => setLink(true)}>Share</Button>
           </div>
         </div>
       </div>

@@ -1,9 +1,9 @@
 // Where the bytes of a file are, why, and what comes next: as the server explains it.
 import { useEffect, useState } from 'preact/hooks';
 import { call, isAbort, type ExplainedFact, type ExplainedStep, type Explanation, type FileRecord } from '../../api/call';
-import { ErrorLine } from '../../parts/error';
+import { ErrorLine } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
-import { Time } from '../../parts/time';
+import { Time } from '../../parts/values/time';
 import { left } from '../../data/state';
 import { duration } from '../../text/times';
 
@@ -32,7 +32,7 @@ export function Where({ record }: { record: FileRecord }) {
         {moves?.provider && <><Icon name="arrow-right" size={14} /><PlaceChip name={moves.provider} here={false} /></>}
         {moves && <span class="where-note">{moves.code === 'copying' ? 'copying' : moves.code === 'retry_by_hand' ? 'copy failed' : 'waits'}</span>}
       </div>
-      {others.map((fact, at) => <p key={at} class="where-line">{sentence(fact.sentence)}</p>)}
+      {others.map((fact, at) => <p key={at} class="where-line">{fact.code === 'replaced' ? `An older copy at ${placeOf(fact)} waits to be removed.` : sentence(fact.sentence)}</p>)}
       {told.why.slice(0, 1).map((fact, at) => <p key={at} class="where-line">{sentence(fact.sentence)}</p>)}
       <details class="where-more">
         <summary>What comes next</summary>

@@ -6,7 +6,7 @@ import { admits } from '../../data/listing';
 import { refreshUsage } from '../../data/place';
 import { drop } from '../../data/selection';
 import { ask } from '../../parts/dialog';
-import { say, sayError } from '../../parts/toast';
+import { say, sayError } from '../../parts/notes/toast';
 import { me } from '../../session';
 import { announce } from '../../shell/live';
 import { count, counted } from '../../text/sizes';

@@ -6,8 +6,8 @@ import type { FileRecord } from '../../api/call';
 import { Layout, type Line, type Shape } from '../../data/layout';
 import type { Listing } from '../../data/listing';
 import { add, anchor, clearSelection, selection, toggle } from '../../data/selection';
-import { Button } from '../../parts/button';
-import { ErrorBox } from '../../parts/error';
+import { Button } from '../../parts/controls/button';
+import { ErrorBox } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
 import { count } from '../../text/sizes';
 
@@ -62,7 +62,6 @@ export function Browser(props: BrowserProps) {
   const active = useSignal<string | null>(memory.get(key)?.active ?? null);
   const wantsFocus = useRef(false);
   const awaited = useRef(-1);
-  const anchorAt = useRef(-1);
   // While the view flies over many screens, only quiet blocks are drawn.
   const flying = useSignal(false);
   const landing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -202,23 +201,15 @@ export function Browser(props: BrowserProps) {
     element.scrollTop = virtual - origin.current;
   }
 
-  async function range(to: number): Promise<void> {
-    // The page of the first one may have been let go: then its place of that time counts.
-    const known = anchor.peek() === null ? -1 : listing.indexOf(anchor.peek()!);
-    const from = known < 0 && anchor.peek() !== null ? anchorAt.current : known;
-    const keep = anchor.peek();
-    const records = await listing.range(Math.min(from < 0 ? to : from, to), Math.max(from, to));
-    add(records);
-    anchor.value = keep ?? listing.at(to)?.file_id ?? null;
+  async function range(to: FileRecord | number): Promise<void> {
+    const from = (anchor.value ??= typeof to === 'number' ? listing.at(to) : to);
+    if (from) add(await listing.range(from, to));
   }
 
   function pick(record: FileRecord, event: MouseEvent | KeyboardEvent): void {
     active.value = record.file_id;
-    if (event.shiftKey) void range(listing.indexOf(record.file_id));
-    else {
-      toggle(record);
-      anchorAt.current = listing.indexOf(record.file_id);
-    }
+    if (event.shiftKey) void range(record);
+    else toggle(record);
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -285,11 +276,8 @@ export function Browser(props: BrowserProps) {
     if (next === null) return;
     event.preventDefault();
     if (event.shiftKey && (event.key.startsWith('Arrow') || event.key.startsWith('Page') || event.key === 'Home' || event.key === 'End')) {
-      if (anchor.peek() === null) {
-        anchor.value = listing.at(now)?.file_id ?? null;
-        anchorAt.current = now;
-      }
-      void range(next);
+      anchor.value ??= listing.at(now);
+      void range(listing.at(next) ?? next);
     }
     activate(next);
   }
@@ -407,6 +395,24 @@ export function Browser(props: BrowserProps) {
       </div>
     )}
     <div class="unseen" role="status">{complete && listing.isExact ? `${count(listing.count)} in all` : ''}</div>
+    </div>
+  );
+}
+
+/** The names of the columns of a list, and a box for all rows that are here. */
+export function ListHead({ listing, words, classes }: { listing: Listing; words: readonly string[]; classes: readonly string[] }) {
+  const all = listing.loadedCount > 0 && selection.value.size >= listing.loadedCount;
+  return (
+    <div class="list-head" role="row" aria-rowindex={1}>
+      {words.map((word, at) => (
+        <span key={at} role="columnheader" class={classes[at]}>
+          {at === 0 && (
+            <button type="button" class={`tick ${all ? 'on' : ''}`} aria-label="Select all loaded files" aria-pressed={all}
+              onClick={() => (all ? clearSelection() : add(listing.loaded()))}>{all && <Icon name="check" size={14} />}</button>
+          )}
+          {word || <span class="unseen">Restore</span>}
+        </span>
+      ))}
     </div>
   );
 }

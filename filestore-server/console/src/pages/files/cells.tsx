@@ -2,10 +2,10 @@
 import type { FileRecord } from '../../api/call';
 import { stateOf } from '../../data/state';
 import { Icon } from '../../parts/icon';
-import { Name } from '../../parts/name';
-import { Size } from '../../parts/size';
-import { State, StateMark } from '../../parts/state';
-import { Time } from '../../parts/time';
+import { Name } from '../../parts/values/name';
+import { Size } from '../../parts/values/size';
+import { State, StateMark } from '../../parts/notes/state';
+import { Time } from '../../parts/values/time';
 import { href } from '../../router';
 import { tick } from '../../text/times';
 import type { CellState } from './browser';

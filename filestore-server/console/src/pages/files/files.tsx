@@ -6,16 +6,16 @@ import type { Shape } from '../../data/layout';
 import { filterKey, type Listing } from '../../data/listing';
 import { organization, organizationName, subSystems, usage, usageError } from '../../data/place';
 import { clearSelection, selection } from '../../data/selection';
-import { Button, IconButton } from '../../parts/button';
-import { AddChip } from '../../parts/chip';
-import { copyText } from '../../parts/copy';
-import { Empty } from '../../parts/empty';
-import { ErrorBox } from '../../parts/error';
+import { Button, IconButton } from '../../parts/controls/button';
+import { AddChip } from '../../parts/controls/chip';
+import { copyText } from '../../parts/values/copy';
+import { Empty } from '../../parts/notes/empty';
+import { ErrorBox } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
-import { openMenu, type MenuEntry } from '../../parts/menu';
-import { Segmented } from '../../parts/segmented';
-import { Size } from '../../parts/size';
-import { say } from '../../parts/toast';
+import { openMenu, type MenuEntry } from '../../parts/controls/menu';
+import { Segmented } from '../../parts/controls/segmented';
+import { Size } from '../../parts/values/size';
+import { say } from '../../parts/notes/toast';
 import { go, href, route } from '../../router';
 import { may } from '../../session';
 import { Page } from '../../shell/page';
@@ -29,7 +29,7 @@ import { chooseFiles } from '../uploads/choose';
 import { PhoneProgress } from '../uploads/dock';
 import { SelectionBar } from './bar';
 import { download, moveToTrash } from './actions';
-import { atTop, Browser, NewPill } from './browser';
+import { atTop, Browser, ListHead, NewPill } from './browser';
 import { GridCell, LIST_COLUMNS, ListRow, pathOf, PhoneRow } from './cells';
 import { Chips, clearFilters, DateDialog, FilterDialog, filterOf, hasFilters, hasMore, setFilters } from './filters';
 import { FindField } from './find';
@@ -151,7 +151,7 @@ function Total({ listing }: { listing: Listing | null }) {
   const filter = listing?.filter;
   if (!filter) return null;
   if (hasMore(filter)) {
-    return <p class="page-under" aria-live="off">{listing.complete.value && listing.isExact ? counted(listing.count, 'file') : ''}</p>;
+    return <p class="page-under" aria-live="off">{listing.complete.value ? `${listing.isExact ? '' : 'about '}${counted(listing.count, 'file')}` : ''}</p>;
   }
   const part = filter.sub_system ? subSystems.value?.find((one) => one.sub_system === filter.sub_system) : usage.value;
   if (!part) return usageError.value !== null ? <p class="page-under" title="The usage could not be read">–</p> : null;
@@ -256,7 +256,7 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
     <div class={`browser-place ${dim ? 'asked-again' : ''}`}>
       <NewPill listing={listing} />
       <Browser listing={listing} shape={shape} label="Files" kind={view} columns={view === 'grid' ? shape(1200).columns : LIST_COLUMNS.length}
-        head={view === 'list' && !phone ? <ListHead /> : undefined}
+        head={view === 'list' && !phone ? <ListHead listing={listing} words={LIST_COLUMNS} classes={['col-name', 'col-size', 'col-pixels', 'col-sub', 'col-state', 'col-added']} /> : undefined}
         heading={(day) => <Heading day={day} />}
         cell={(record, state) => view === 'grid'
           ? <GridCell record={record} state={state} onMenu={(at) => onMenu(record, at)} />
@@ -264,14 +264,6 @@ function Body({ listing, dim, view, phone, onMenu, onTrash }: {
         blank={view === 'grid' ? <><span class="block picture" /><span class="block word" /></> : <span class="block word" />}
         onOpen={(record) => go(pathOf(record))} onMenu={onMenu} onTrash={onTrash}
         padEnd={selection.value.size > 0 ? 72 : 16} />
-    </div>
-  );
-}
-
-function ListHead() {
-  return (
-    <div class="list-head" role="row" aria-rowindex={1}>
-      {LIST_COLUMNS.map((word, at) => <span key={word} role="columnheader" class={['col-name', 'col-size', 'col-pixels', 'col-sub', 'col-state', 'col-added'][at]}>{word}</span>)}
     </div>
   );
 }

@@ -1,10 +1,10 @@
 // The filters of the address: read, written, shown as chips, changed in a dialog.
 import { useState } from 'preact/hooks';
 import type { Filter } from '../../data/listing';
-import { Button } from '../../parts/button';
-import { Chip } from '../../parts/chip';
+import { Button } from '../../parts/controls/button';
+import { Chip } from '../../parts/controls/chip';
 import { Dialog } from '../../parts/dialog';
-import { SelectField, TextField } from '../../parts/field';
+import { SelectField, TextField } from '../../parts/controls/field';
 import { go, href, route } from '../../router';
 
 const PLAIN = ['sub_system', 'mime_type', 'name_contains', 'created_after', 'created_before', 'sync_status'] as const;

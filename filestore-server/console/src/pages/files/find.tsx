@@ -1,6 +1,6 @@
 // The field that finds: an id opens its file, anything else is a part of a name.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { SearchField } from '../../parts/field';
+import { SearchField } from '../../parts/controls/field';
 import { go, route } from '../../router';
 import { findField } from '../../shell/keys';
 import { setFilters } from './filters';

@@ -1,11 +1,11 @@
 // One field for the key, and how to make a first one.
 import { useEffect, useState } from 'preact/hooks';
 import { call, canRetry, Problem } from '../../api/call';
-import { Button } from '../../parts/button';
-import { Command } from '../../parts/command';
-import { ErrorBox } from '../../parts/error';
+import { Button } from '../../parts/controls/button';
+import { Command } from '../../parts/values/command';
+import { ErrorBox } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
-import { IconButton } from '../../parts/button';
+import { IconButton } from '../../parts/controls/button';
 import { go, route } from '../../router';
 import { keyIsWhole, signIn } from '../../session';
 import { ThemeButton } from '../../shell/shell';

@@ -3,13 +3,14 @@ import { useState } from 'preact/hooks';
 import { apiRoot, call } from '../../api/call';
 import { onEvent } from '../../data/events';
 import { useEffect } from 'preact/hooks';
-import { CopyIcon } from '../../parts/copy';
-import { TextField } from '../../parts/field';
+import { CopyIcon } from '../../parts/values/copy';
+import { TextField } from '../../parts/controls/field';
 import { Icon } from '../../parts/icon';
 import { go } from '../../router';
 import { may, me } from '../../session';
 import { Page } from '../../shell/page';
 import { size } from '../../text/sizes';
+import { totals } from '../../upload/queue';
 import { chooseFiles, uploadTarget } from '../uploads/choose';
 
 const ORGANIZATION = /^[A-Za-z0-9_-]{1,64}$/;
@@ -25,10 +26,11 @@ export function StoreFirst({ organization }: { organization: string | null }) {
     uploadTarget.value = ready ? { organization: org, subSystem: sub } : null;
     return () => (uploadTarget.value = null);
   }, [org, sub, ready]);
-  // The first stored file opens, however it came.
+  // The first stored file opens, however it came. Of many, the list opens.
+  const show = (id: string, file: string) => go(`org/${id}/files${totals.peek().files > 1 ? '' : `/${file}`}`);
   useEffect(() => onEvent((event) => {
     const { organization_id, file_id } = event.data;
-    if (event.type === 'file.uploaded' && organization_id && file_id) go(`org/${organization_id}/files/${file_id}`);
+    if (event.type === 'file.uploaded' && organization_id && file_id) show(organization_id, file_id);
   }), []);
   // Before an organization is in the address, no stream is open for it.
   useEffect(() => {
@@ -36,7 +38,7 @@ export function StoreFirst({ organization }: { organization: string | null }) {
     const timer = setInterval(() => {
       void call('GET', '/files', { query: { organization_id: org, limit: 1 } }).then(({ data }) => {
         const first = data.items[0];
-        if (first) go(`org/${org}/files/${first.file_id}`);
+        if (first) show(org, first.file_id);
       }, () => undefined);
     }, 3000);
     return () => clearInterval(timer);

@@ -1,7 +1,7 @@
 // Where a visitor without an address goes: the one organization, the list of them, or the first file.
 import { useEffect } from 'preact/hooks';
 import { organizations, organizationsComplete, organizationsError, refreshOrganizations } from '../../data/place';
-import { ErrorBox } from '../../parts/error';
+import { ErrorBox } from '../../parts/notes/error';
 import { go } from '../../router';
 import { administers, me } from '../../session';
 import { Page } from '../../shell/page';

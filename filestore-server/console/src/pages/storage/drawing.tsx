@@ -1,7 +1,7 @@
 /** Where the bytes of a new file go, and when the reply comes, as a drawing. */
 
 import type { ComponentChildren } from 'preact';
-import { classes } from '../../parts/button';
+import { classes } from '../../parts/controls/button';
 
 export interface Way {
   /** Code of the provider, or `LOCAL`. */

@@ -5,15 +5,15 @@ import { call, type MigratePlan, type MigrateStatus } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { useRate } from '../../data/rate';
 import { TwoToneBar } from '../../parts/bar';
-import { Button } from '../../parts/button';
+import { Button } from '../../parts/controls/button';
 import { FormDialog } from '../../parts/dialog';
-import { SelectField } from '../../parts/field';
-import { Shown } from '../../parts/loaded';
-import { Notice } from '../../parts/notice';
+import { SelectField } from '../../parts/controls/field';
+import { Shown } from '../../parts/notes/loaded';
+import { Notice } from '../../parts/notes/notice';
 import { Panel } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
-import { Count } from '../../parts/size';
-import { State } from '../../parts/state';
+import { Count } from '../../parts/values/size';
+import { State } from '../../parts/notes/state';
 import { counted, size } from '../../text/sizes';
 import { duration } from '../../text/times';
 import { stopMigration } from '../store/overview';
@@ -82,9 +82,9 @@ function Migration({ number, to, reload }: { number: number; to: string; reload:
               <Progress plan={plan} running={running} rate={rate} onStop={() => stopMigration(String(number), moving.reload)} />
             ) : plan.move_files > 0 ? (
               <Rest plan={plan} onMove={() => setOpen(true)} />
-            ) : (
+            ) : !ended && (
               <State kind="ok">
-                {plan.there_files > 0 ? `All ${counted(plan.there_files, 'ready file')} are at ${to}` : `No file waits to be moved to ${to}`}
+                {there(plan)}
               </State>
             )}
           </div>
@@ -94,6 +94,9 @@ function Migration({ number, to, reload }: { number: number; to: string; reload:
     </Panel>
   );
 }
+
+const there = ({ there_files: files, to }: MigratePlan): string =>
+  files === 0 ? `No file waits to be moved to ${to}` : files === 1 ? `The ready file is at ${to}` : `All ${counted(files, 'ready file')} are at ${to}`;
 
 function Rest({ plan, onMove }: { plan: MigratePlan; onMove: () => void }) {
   const from = [...new Set(plan.from.map((holding) => holding.provider_code))].join(', ');
@@ -201,6 +204,7 @@ function Ended({ plan, onClose }: { plan: MigratePlan; onClose: () => void }) {
   const left = plan.move_files;
   return (
     <Notice kind={left > 0 ? 'warn' : 'ok'} title={left > 0 ? 'The move ended, and some files are left' : `The move to ${plan.to} has ended`} onClose={onClose}>
+      {left === 0 && <p>{there(plan)}.</p>}
       {left > 0 && <p>It was stopped, or these files could not be moved: the log of the server names each with the reason. Move again to retry.</p>}
     </Notice>
   );

@@ -5,17 +5,17 @@ import { call, type BindingReply, type MigrateHolding, type ProviderReply, type 
 import { allPages, useLoad } from '../../data/load';
 import { isNamed, organizationName } from '../../data/place';
 import { StackedBar, type Part } from '../../parts/bar';
-import { Button } from '../../parts/button';
-import { Command } from '../../parts/command';
+import { Button } from '../../parts/controls/button';
+import { Command } from '../../parts/values/command';
 import { Dialog } from '../../parts/dialog';
-import { Shown } from '../../parts/loaded';
+import { Shown } from '../../parts/notes/loaded';
 import { Aside } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
 import { Meter } from '../../parts/bar';
-import { Size } from '../../parts/size';
-import { State } from '../../parts/state';
+import { Size } from '../../parts/values/size';
+import { State } from '../../parts/notes/state';
 import { Table } from '../../parts/table';
-import { Time } from '../../parts/time';
+import { Time } from '../../parts/values/time';
 import { href, route } from '../../router';
 import { administers } from '../../session';
 import { Page } from '../../shell/page';
@@ -118,16 +118,19 @@ function places({ usage, holdings }: Stored): { code: string; words: string; fil
     const sum = sums.get(provider_code) ?? { files: 0, bytes: 0 };
     sums.set(provider_code, { files: sum.files + files, bytes: sum.bytes + bytes });
   }
-  return [...sums]
+  const live = [...sums]
     .map(([code, sum]) => ({ code, words: code === 'LOCAL' ? 'on the server' : `at ${code}`, ...sum }))
     .sort((a, b) => Number(a.code === 'LOCAL') - Number(b.code === 'LOCAL') || b.bytes - a.bytes);
+  // Those are live files. The rest of what is used is in the trash.
+  const trash = usage.bytes - live.reduce((sum, { bytes }) => sum + bytes, 0);
+  return [...live, { code: 'TRASH', words: 'in the trash', files: usage.deleted.files, bytes: Math.max(0, trash) }];
 }
 
 function Usage({ stored }: { stored: Stored }) {
   const { usage } = stored;
   const quota = usage.quota_bytes;
   const tones: Part['tone'][] = ['accent', 'accent-mid', 'ink', 'ok', 'warn'];
-  const parts = places(stored).map((place, index) => ({ ...place, tone: place.code === 'LOCAL' ? ('accent-mid' as const) : (tones[index === 1 ? 2 : index] ?? 'ink') }));
+  const parts = places(stored).map((place, index) => ({ ...place, tone: place.code === 'LOCAL' ? ('accent-mid' as const) : place.code === 'TRASH' ? ('ink' as const) : (tones[index === 1 ? 2 : index] ?? 'ink') }));
   const sum = parts.reduce((total, part) => total + part.bytes, 0);
   const over = quota !== null && usage.bytes >= quota;
   return (
@@ -159,7 +162,7 @@ function Usage({ stored }: { stored: Stored }) {
             <span class="dot rest" aria-hidden="true" /> {over ? <span class="bad-text">no space is left</span> : `${size(quota - usage.bytes)} free`}
           </li>
         )}
-        {usage.deleted.files > 0 && <li class="legend-end">{size(usage.deleted.bytes)} of it in the trash</li>}
+        {!stored.holdings && usage.deleted.files > 0 && <li class="legend-end">{size(usage.deleted.bytes)} of it in the trash</li>}
       </ul>
     </section>
   );
@@ -184,7 +187,7 @@ function SubSystems({ organization }: { organization: string }) {
         {({ items, complete }) => {
           if (items.length === 0) return <p class="quiet-text">No files yet.</p>;
           const sorted = [...items].sort((a, b) => b.bytes - a.bytes);
-          const most = sorted[0]?.bytes ?? 1;
+          const sum = sorted.reduce((all, one) => all + one.bytes, 0);
           const shown = all ? sorted : sorted.slice(0, 6);
           return (
             <>
@@ -197,7 +200,7 @@ function SubSystems({ organization }: { organization: string }) {
                     <span class="subs-size">
                       <Size bytes={one.bytes} />
                     </span>
-                    <Meter value={one.bytes} total={most} />
+                    <Meter value={one.bytes} total={sum} />
                     <span class="subs-files">{counted(one.files, 'file')}</span>
                   </li>
                 ))}

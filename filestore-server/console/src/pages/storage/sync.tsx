@@ -3,17 +3,14 @@
 import { useState } from 'preact/hooks';
 import { call, type FileRecord } from '../../api/call';
 import { useLoad } from '../../data/load';
-import { Button } from '../../parts/button';
+import { Button } from '../../parts/controls/button';
 import { Dialog } from '../../parts/dialog';
-import { Shown } from '../../parts/loaded';
-import { Name } from '../../parts/name';
+import { Shown } from '../../parts/notes/loaded';
 import { Panel } from '../../parts/panel';
-import { State } from '../../parts/state';
-import { Table } from '../../parts/table';
-import { say, sayError } from '../../parts/toast';
-import { href } from '../../router';
+import { State } from '../../parts/notes/state';
 import { administers } from '../../session';
-import { count, counted } from '../../text/sizes';
+import { count } from '../../text/sizes';
+import { CopyStates, FailedCopies, queueCopies } from '../store/copies';
 import { numberOf, type Stored } from './storage';
 
 const LIMIT = 200;
@@ -48,18 +45,14 @@ interface Counts {
   pending: Amount;
   syncing: Amount;
   failed: Amount;
-  /** All other files. Absent if the key does not administer the store. */
-  done?: number;
 }
 
 /** Counts from the server. A key that does not administer the store counts the records that it may list. */
 async function counts(organization: string, number: number | null, signal: AbortSignal): Promise<Counts> {
   if (administers.peek() && number !== null) {
     const { data } = await call('GET', '/admin/sync/status', { query: { organizationId: number }, signal });
-    if ('done' in data) {
-      const exact = (count: number): Amount => ({ count, exact: true });
-      return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed), done: data.done };
-    }
+    const exact = (count: number): Amount => ({ count, exact: true });
+    return { pending: exact(data.pending), syncing: exact(data.syncing), failed: exact(data.failed) };
   }
   const of = async (state: 'PENDING' | 'SYNCING' | 'FAILED'): Promise<Amount> => {
     const { files, complete } = await some(organization, state, signal);
@@ -81,35 +74,36 @@ export function SyncPanel({ organization, stored }: { organization: string; stor
   const acts = administers.value && number !== null;
   const behind = acts && active?.syncEnabled && active.storageProvider !== 'LOCAL';
 
+  const { data } = sync;
+  const there = stored.holdings
+    ?.filter((one) => behind && one.provider_code === active.storageProvider)
+    .reduce((sum, { files }) => sum + files, 0);
+  if (!behind && (!data || data.pending.count + data.syncing.count + data.failed.count === 0)) return null;
+
   return (
     <Panel
       title="Sync"
       action={
         behind && (
-          <Button size="small" label="Queue all files that are not at the provider" onClick={() => enqueue(number, sync.reload)}>
+          <Button size="small" label="Queue all files that are not at the provider" onClick={() => queueCopies('enqueue', number, sync.reload)}>
             Queue all files
           </Button>
         )
       }
     >
       <Shown of={sync} rows={1} what="Sync">
-        {({ pending, syncing, failed, done }) => (
+        {({ pending, syncing, failed }) => (
           <div class="spread wrap">
-            <span class="states">
-              <State kind="wait">
-                {words(pending)} {pending.count === 1 ? 'waits' : 'wait'}
-              </State>
-              <State kind={syncing.count > 0 ? 'busy' : 'off'}>{words(syncing)} under way</State>
-              {done !== undefined && <State kind="ok">{count(done)} done</State>}
-              <State kind={failed.count > 0 ? 'bad' : 'ok'}>{words(failed)} failed</State>
-            </span>
+            <CopyStates of={{ pending, syncing, failed }} words={words} amount={(one) => one.count}>
+              {there !== undefined && <State kind="ok">{count(there)} at {active?.storageProvider}</State>}
+            </CopyStates>
             {failed.count > 0 && (
               <span class="row">
                 <Button size="small" onClick={() => setOpen(true)}>
                   Show {failed.count > 1 ? `the ${words(failed)}` : 'it'}
                 </Button>
                 {acts && (
-                  <Button size="small" onClick={() => retry(number, sync.reload)}>
+                  <Button size="small" onClick={() => queueCopies('retry', number, sync.reload)}>
                     Try again
                   </Button>
                 )}
@@ -141,23 +135,7 @@ function FailedDialog({ organization, onClose }: { organization: string; onClose
         {({ files, complete }) => (
           <>
             <div class="bleed">
-              <Table
-                label="Files that could not be copied"
-                rows={files}
-                rowKey={(file) => file.file_id}
-                columns={[
-                  {
-                    title: 'File',
-                    phone: 'title',
-                    cell: (file) => (
-                      <a class="cell-main" href={href(`org/${file.organization_id}/files/${file.file_id}`)}>
-                        <Name name={file.original_name} />
-                      </a>
-                    ),
-                  },
-                  { title: 'Reason', cell: (file) => <Name name={file.sync_error ?? 'not known'} whole /> },
-                ]}
-              />
+              <FailedCopies files={files} />
             </div>
             {!complete && <p class="dialog-text">These are the newest {count(files.length)}.</p>}
           </>
@@ -165,24 +143,4 @@ function FailedDialog({ organization, onClose }: { organization: string; onClose
       </Shown>
     </Dialog>
   );
-}
-
-async function retry(number: number, reload: () => Promise<void>): Promise<void> {
-  try {
-    const { data } = await call('POST', '/admin/sync/retry', { body: { organizationId: number } });
-    say(`${counted(data.queued, 'file')} queued again`);
-    await reload();
-  } catch (reason) {
-    sayError('The files could not be queued', reason);
-  }
-}
-
-async function enqueue(number: number, reload: () => Promise<void>): Promise<void> {
-  try {
-    const { data } = await call('POST', '/admin/sync/enqueue', { body: { organizationId: number } });
-    say(data.queued === 0 ? 'All files are at the provider, or wait already' : `${counted(data.queued, 'file')} queued for their copy`);
-    await reload();
-  } catch (reason) {
-    sayError('The files could not be queued', reason);
-  }
 }

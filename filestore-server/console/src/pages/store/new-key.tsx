@@ -3,10 +3,10 @@
 import { useState } from 'preact/hooks';
 import { call } from '../../api/call';
 import { organizations } from '../../data/place';
-import { Checkbox, Radios } from '../../parts/checkbox';
+import { Checkbox, Radios } from '../../parts/controls/checkbox';
 import { FormDialog } from '../../parts/dialog';
-import { SelectField, TextField } from '../../parts/field';
-import { Notice } from '../../parts/notice';
+import { SelectField, TextField } from '../../parts/controls/field';
+import { Notice } from '../../parts/notes/notice';
 import { go } from '../../router';
 import { isOpen, refreshMe, renewKey, start } from '../../session';
 import { freshKey } from './fresh';

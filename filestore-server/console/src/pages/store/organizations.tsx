@@ -3,16 +3,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, isAbort, type OrganizationReply } from '../../api/call';
 import { Meter } from '../../parts/bar';
-import { Button } from '../../parts/button';
-import { Empty } from '../../parts/empty';
-import { ErrorBox } from '../../parts/error';
-import { SearchField } from '../../parts/field';
-import { Blocks } from '../../parts/loading';
-import { Name } from '../../parts/name';
-import { Notice } from '../../parts/notice';
-import { Size } from '../../parts/size';
+import { Button } from '../../parts/controls/button';
+import { Empty } from '../../parts/notes/empty';
+import { ErrorBox } from '../../parts/notes/error';
+import { SearchField } from '../../parts/controls/field';
+import { Blocks } from '../../parts/notes/loading';
+import { Name } from '../../parts/values/name';
+import { Notice } from '../../parts/notes/notice';
+import { Size } from '../../parts/values/size';
 import { Table } from '../../parts/table';
-import { Tag } from '../../parts/tag';
+import { Tag } from '../../parts/values/tag';
 import { go, href } from '../../router';
 import { administers } from '../../session';
 import { Page } from '../../shell/page';
@@ -72,7 +72,7 @@ export function Organizations() {
                 Show more
               </Button>
             ) : (
-              <span class="quiet-text">These are all {counted(items.length, 'organization')}.</span>
+              items.length > 1 && <span class="quiet-text">These are all {counted(items.length, 'organization')}.</span>
             )}
           </div>
         )}

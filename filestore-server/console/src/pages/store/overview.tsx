@@ -1,30 +1,33 @@
 /** `filestore status` as a page: advice first, then totals, providers, work, and the latest events. */
 
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, type AdminProvider, type Snapshot, type StatusAdvice, type StatusReply } from '../../api/call';
-import { gather, askNames, useActivity } from '../../data/activity';
-import { organizations, organizationsComplete } from '../../data/place';
+import { askNames, useActivity } from '../../data/activity';
+import { gather } from '../../data/deeds';
+import { organizationName, organizations, organizationsComplete } from '../../data/place';
 import { useStatus } from '../../data/status';
-import { AdviceCard } from '../../parts/advice';
-import { Meter, StackedBar, TwoToneBar } from '../../parts/bar';
-import { Button, LinkButton } from '../../parts/button';
-import { CopyButton } from '../../parts/copy';
-import { ErrorBox } from '../../parts/error';
-import { Shown } from '../../parts/loaded';
-import { Blocks } from '../../parts/loading';
+import { AdviceCard } from '../../parts/notes/advice';
+import { Meter, TwoToneBar } from '../../parts/bar';
+import { Button, LinkButton } from '../../parts/controls/button';
+import { CopyButton } from '../../parts/values/copy';
+import { ErrorBox } from '../../parts/notes/error';
+import { Shown } from '../../parts/notes/loaded';
+import { Blocks } from '../../parts/notes/loading';
 import { Aside, Panel } from '../../parts/panel';
-import { Count, Size } from '../../parts/size';
-import { State, StateMark } from '../../parts/state';
+import { Count, Size } from '../../parts/values/size';
+import { State, StateMark } from '../../parts/notes/state';
 import { Table } from '../../parts/table';
-import { Since, Time } from '../../parts/time';
+import { Since, Time } from '../../parts/values/time';
 import { Timeline } from '../../parts/timeline';
-import { say, sayError } from '../../parts/toast';
+import { say, sayError } from '../../parts/notes/toast';
 import { href } from '../../router';
 import { Page } from '../../shell/page';
 import { count, counted, size } from '../../text/sizes';
 import { clockSeconds, fully, short, utc } from '../../text/times';
 import { describe } from '../activity/describe';
 import { Live } from '../activity/live';
+import { CopyBar, queueCopies } from './copies';
 import { age, CheckDialog, isDown, ProviderState, sinceWords } from './providers-shared';
 import { PurgeDialog } from './purge';
 import { useSnapshots } from './snapshots';
@@ -197,7 +200,7 @@ function OtherCard({ advice, reload }: { advice: StatusAdvice; reload: () => Pro
       title={`${ABOUT[advice.about] ?? advice.about}: ${advice.problem}`}
       action={
         code === 'sync_failed' ? (
-          <Button icon="rotate-cw" onClick={() => retrySync(reload)}>
+          <Button icon="rotate-cw" onClick={() => queueCopies('retry', null, reload)}>
             Retry
           </Button>
         ) : place ? (
@@ -345,95 +348,70 @@ function Work({ status, onPurge, reload }: { status: StatusReply; onPurge: () =>
   );
 }
 
-function SyncRow({ status, reload }: { status: StatusReply; reload: () => Promise<void> }) {
-  const { pending, syncing, synced, failed } = status.sync;
-  const total = pending + syncing + synced + failed;
+/** One kind of work: what it does, how far it is, and what can be done about it. */
+function Row({ title, bar, thin, act, children }: {
+  title: string;
+  bar?: ComponentChildren;
+  thin?: boolean;
+  act?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
     <div class="work-row">
-      <h3>Sync</h3>
-      <p>
-        {total === 0 ? (
-          'No organization copies its files to a provider'
-        ) : (
-          <>
-            {count(pending)} {pending === 1 ? 'waits' : 'wait'}, {count(syncing)} under way
-            {failed > 0 && (
-              <>
-                , <span class="bad-text">{count(failed)} failed</span>
-              </>
-            )}
-          </>
-        )}
-      </p>
-      <div class="work-bar thin">
-        {total > 0 && (
-          <StackedBar
-            total={total}
-            parts={[
-              { value: synced, tone: 'ok' },
-              { value: syncing, tone: 'accent' },
-              { value: pending, tone: 'rest' },
-              { value: failed, tone: 'bad' },
-            ]}
-          />
-        )}
-      </div>
-      <div class="work-act">
-        {failed > 0 && (
-          <Button size="small" label="Retry failed copies" onClick={() => retrySync(reload)}>
-            Retry
-          </Button>
-        )}
-      </div>
+      <h3>{title}</h3>
+      <p>{children}</p>
+      <div class={`work-bar ${thin ? 'thin' : ''}`}>{bar}</div>
+      <div class="work-act">{act}</div>
     </div>
   );
 }
 
-export async function retrySync(reload: () => Promise<void>): Promise<void> {
-  try {
-    const { data } = await call('POST', '/admin/sync/retry', { body: {} });
-    say(`${counted(data.queued, 'file')} queued again`);
-    await reload();
-  } catch (reason) {
-    sayError('The files could not be queued', reason);
-  }
+function SyncRow({ status, reload }: { status: StatusReply; reload: () => Promise<void> }) {
+  const { pending, syncing, synced, failed } = status.sync;
+  const retry = failed > 0 && (
+    <Button size="small" label="Retry failed copies" onClick={() => queueCopies('retry', null, reload)}>
+      Retry
+    </Button>
+  );
+  return (
+    <Row title="Sync" thin bar={<CopyBar sync={status.sync} />} act={retry}>
+      {pending + syncing + synced + failed === 0 ? (
+        'No organization copies its files to a provider'
+      ) : (
+        <>
+          {count(pending)} {pending === 1 ? 'waits' : 'wait'}, {count(syncing)} under way
+          {failed > 0 && (
+            <>
+              , <span class="bad-text">{count(failed)} failed</span>
+            </>
+          )}
+        </>
+      )}
+    </Row>
+  );
 }
 
 function MigrationRows({ status, reload }: { status: StatusReply; reload: () => Promise<void> }) {
-  if (status.migrations.length === 0) {
-    return (
-      <div class="work-row">
-        <h3>Migration</h3>
-        <p>None is running</p>
-        <div class="work-bar" />
-        <div class="work-act" />
-      </div>
-    );
-  }
+  if (status.migrations.length === 0) return <Row title="Migration">None is running</Row>;
   return (
     <>
-      {status.migrations.map((migration) => (
-        <div class="work-row" key={migration.organization_id}>
-          <h3>Migration</h3>
-          <p>
-            <a class="plain-link" href={href(`org/${migration.organization_id}/storage`)}>
-              Organization {migration.organization_id}
-            </a>{' '}
-            to {migration.to}, {count(migration.files)} of {counted(migration.planned_files ?? migration.files, 'file')} moved
-          </p>
-          <div class="work-bar thin">
-            <TwoToneBar label="Migration" text={`${counted(migration.files, 'file')} moved`} done={migration.bytes} total={migration.planned_bytes} />
-          </div>
-          <div class="work-act">
-            <Button
-              size="small"
-              label={`Stop the migration of organization ${migration.organization_id}`}
-              onClick={() => stopMigration(migration.organization_id, reload)}
-            >
+      {status.migrations.map(({ organization_id, to, files, planned_files, bytes, planned_bytes }) => (
+        <Row
+          key={organization_id}
+          title="Migration"
+          thin
+          bar={<TwoToneBar label="Migration" text={`${counted(files, 'file')} moved`} done={bytes} total={planned_bytes} />}
+          act={
+            <Button size="small" label={`Stop the migration of organization ${organization_id}`} onClick={() => stopMigration(organization_id, reload)}>
               Stop
             </Button>
-          </div>
-        </div>
+          }
+        >
+          <a class="plain-link" href={href(`org/${organization_id}/storage`)}>
+            {organizationName(organization_id)}
+          </a>{' '}
+          to {to}, {count(files)} of {counted(planned_files ?? files, 'file')} moved
+        </Row>
       ))}
     </>
   );
@@ -452,20 +430,18 @@ export async function stopMigration(organization: string, reload: () => Promise<
 function PurgeRow({ status, onPurge }: { status: StatusReply; onPurge: () => void }) {
   const { due, due_bytes, waiting, expired, due_blobs } = status.purge;
   return (
-    <div class="work-row">
-      <h3>Purge</h3>
-      <p>
-        {count(due)} due{due > 0 && ` (${size(due_bytes)})`}, {count(waiting)} within the grace period
-        {due_blobs > 0 && `, ${counted(due_blobs, 'replaced blob')}`}
-        {expired > 0 && `, ${counted(expired, 'expired file')}`}
-      </p>
-      <div class="work-bar" />
-      <div class="work-act">
+    <Row
+      title="Purge"
+      act={
         <Button size="small" label="Run the purge" onClick={onPurge}>
           Run
         </Button>
-      </div>
-    </div>
+      }
+    >
+      {count(due)} due{due > 0 && ` (${size(due_bytes)})`}, {count(waiting)} within the grace period
+      {due_blobs > 0 && `, ${counted(due_blobs, 'replaced blob')}`}
+      {expired > 0 && `, ${counted(expired, 'expired file')}`}
+    </Row>
   );
 }
 
@@ -475,41 +451,44 @@ function CheckRow({ status }: { status: StatusReply }) {
   const isScrub = running ? running.scrub : newest !== undefined && newest === scrub;
   const open = newest ? newest.found - newest.repaired : 0;
   return (
-    <div class="work-row">
-      <h3>{isScrub ? 'Scrub' : 'Check'}</h3>
-      <p>
-        {running ? (
-          `Running, ${counted(running.checked_files, 'file')} and ${size(running.checked_bytes)} so far`
-        ) : newest ? (
-          newest.ended_at === null ? (
-            <>
-              Stopped, started <Time at={newest.started_at} within />
-            </>
-          ) : (
-            <>
-              Ended <Time at={newest.ended_at} within />, {newest.deep ? `${size(newest.checked_bytes)} read` : `${counted(newest.checked_files, 'file')} looked at`}
-            </>
-          )
-        ) : (
-          'None yet'
-        )}
-      </p>
-      <div class="work-bar">
-        {running ? (
+    <Row
+      title={isScrub ? 'Scrub' : 'Check'}
+      bar={
+        running ? (
           <State kind={running.found > 0 ? 'bad' : 'busy'}>{running.found > 0 ? counted(running.found, 'finding') : 'Nothing found so far'}</State>
         ) : (
           newest &&
           newest.ended_at !== null && (
             <State kind={open > 0 ? 'bad' : 'ok'}>{open > 0 ? `${counted(open, 'open finding')}` : newest.found > 0 ? 'All repaired' : 'Nothing found'}</State>
           )
-        )}
-      </div>
-      <div class="work-act">
-        <LinkButton size="small" href={href('store/checks')} label="Check the store">
-          Check
-        </LinkButton>
-      </div>
-    </div>
+        )
+      }
+      act={<OpenLink to="checks" label="Check the store" word="Check" />}
+    >
+      {running ? (
+        `Running, ${counted(running.checked_files, 'file')} and ${size(running.checked_bytes)} so far`
+      ) : newest ? (
+        newest.ended_at === null ? (
+          <>
+            Stopped, started <Time at={newest.started_at} within />
+          </>
+        ) : (
+          <>
+            Ended <Time at={newest.ended_at} within />, {newest.deep ? `${size(newest.checked_bytes)} read` : `${counted(newest.checked_files, 'file')} looked at`}
+          </>
+        )
+      ) : (
+        'None yet'
+      )}
+    </Row>
+  );
+}
+
+function OpenLink({ to, label, word = 'Open' }: { to: string; label: string; word?: string }) {
+  return (
+    <LinkButton size="small" href={href(`store/${to}`)} label={label}>
+      {word}
+    </LinkButton>
   );
 }
 
@@ -517,16 +496,9 @@ function BackupRows() {
   const backups = useSnapshots();
   if (backups.data === undefined || backups.data.length === 0) {
     return (
-      <div class="work-row">
-        <h3>Backup</h3>
-        <p>{backups.error !== null ? 'The destinations could not be read' : backups.data ? 'No destination is configured' : ''}</p>
-        <div class="work-bar" />
-        <div class="work-act">
-          <LinkButton size="small" href={href('store/backups')} label="Open backups">
-            Open
-          </LinkButton>
-        </div>
-      </div>
+      <Row title="Backup" act={<OpenLink to="backups" label="Open backups" />}>
+        {backups.error !== null ? 'The destinations could not be read' : backups.data ? 'No destination is configured' : ''}
+      </Row>
     );
   }
   return (
@@ -535,31 +507,27 @@ function BackupRows() {
         const newest: Snapshot | undefined = snapshots?.at(-1);
         const damaged = newest ? newest.damaged + newest.damaged_records : 0;
         return (
-          <div class="work-row" key={name}>
-            <h3>Backup</h3>
-            <p>
-              {name}
-              {newest ? (
-                <>
-                  , taken <Time at={newest.created_at} within />, {counted(newest.files, 'file')}
-                </>
-              ) : (
-                `, ${error ? 'cannot be read' : isBusy ? 'a run works there' : 'no snapshot yet'}`
-              )}
-            </p>
-            <div class="work-bar">
-              {newest ? (
+          <Row
+            key={name}
+            title="Backup"
+            bar={
+              newest ? (
                 <State kind={damaged > 0 ? 'bad' : 'ok'}>{damaged > 0 ? `${count(damaged)} damaged` : 'Nothing damaged'}</State>
               ) : (
                 <State kind={error ? 'bad' : isBusy ? 'busy' : 'wait'}>{error ? 'Not there' : isBusy ? 'Under way' : 'Waits for its first'}</State>
-              )}
-            </div>
-            <div class="work-act">
-              <LinkButton size="small" href={href('store/backups')} label={`Open backups of ${name}`}>
-                Open
-              </LinkButton>
-            </div>
-          </div>
+              )
+            }
+            act={<OpenLink to="backups" label={`Open backups of ${name}`} />}
+          >
+            {name}
+            {newest ? (
+              <>
+                , taken <Time at={newest.created_at} within />, {counted(newest.files, 'file')}
+              </>
+            ) : (
+              `, ${error ? 'cannot be read' : isBusy ? 'a run works there' : 'no snapshot yet'}`
+            )}
+          </Row>
         );
       })}
     </>
@@ -568,7 +536,7 @@ function BackupRows() {
 
 function Latest() {
   const activity = useActivity(null, 60);
-  const deeds = activity.events ? gather(activity.events).slice(0, 14) : [];
+  const deeds = activity.events ? gather(activity.events, activity.more).slice(0, 14) : [];
   const wanted = deeds.filter((deed) => deed.count === 1).flatMap((deed) => deed.event.data.file_id ?? []);
   useEffect(() => askNames(wanted), [wanted.join()]);
   void utc.value;

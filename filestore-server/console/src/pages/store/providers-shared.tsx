@@ -2,13 +2,13 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { call, isAbort, type AdminProvider, type ProviderCheckReport } from '../../api/call';
-import { Button } from '../../parts/button';
+import { Button } from '../../parts/controls/button';
 import { Dialog } from '../../parts/dialog';
-import { ErrorBox } from '../../parts/error';
-import { Late } from '../../parts/loading';
-import { Name } from '../../parts/name';
-import { Notice } from '../../parts/notice';
-import { State, type StateKind } from '../../parts/state';
+import { ErrorBox } from '../../parts/notes/error';
+import { Late } from '../../parts/notes/loading';
+import { Name } from '../../parts/values/name';
+import { Notice } from '../../parts/notes/notice';
+import { State, type StateKind } from '../../parts/notes/state';
 import { clock, day, short } from '../../text/times';
 import { serverNow } from '../../api/call';
 

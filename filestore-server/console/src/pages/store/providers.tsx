@@ -3,18 +3,18 @@
 import { useState } from 'preact/hooks';
 import { call, type AdminProvider, type BindingReply } from '../../api/call';
 import { useLoad } from '../../data/load';
-import { AdviceCard } from '../../parts/advice';
-import { Button } from '../../parts/button';
-import { Empty } from '../../parts/empty';
-import { Shown } from '../../parts/loaded';
-import { Name } from '../../parts/name';
-import { Notice } from '../../parts/notice';
+import { AdviceCard } from '../../parts/notes/advice';
+import { Button } from '../../parts/controls/button';
+import { Empty } from '../../parts/notes/empty';
+import { Shown } from '../../parts/notes/loaded';
+import { Name } from '../../parts/values/name';
+import { Notice } from '../../parts/notes/notice';
 import { Aside, Panel } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
-import { Count } from '../../parts/size';
+import { Count } from '../../parts/values/size';
 import { Table } from '../../parts/table';
-import { Tag } from '../../parts/tag';
-import { Since, Time } from '../../parts/time';
+import { Tag } from '../../parts/values/tag';
+import { Since, Time } from '../../parts/values/time';
 import { go, href, route } from '../../router';
 import { Page } from '../../shell/page';
 import { count, counted } from '../../text/sizes';
@@ -210,7 +210,7 @@ function Down({ provider }: { provider: AdminProvider }) {
       error={provider.last_error}
     >
       {backlog.sync > 0
-        ? `${counted(backlog.sync, 'file')} ${backlog.sync === 1 ? 'waits' : 'wait'} to be copied and ${backlog.sync === 1 ? 'is' : 'are'} safe where they are now. `
+        ? `${counted(backlog.sync, 'file')} ${backlog.sync === 1 ? 'waits' : 'wait'} to be copied and ${backlog.sync === 1 ? 'is safe where it is' : 'are safe where they are'} now. `
         : ''}
       The server tries again by itself, and waiting work continues when {code} answers.
     </AdviceCard>
@@ -246,7 +246,7 @@ function Bound({ provider, bindings }: { provider: AdminProvider; bindings: read
               ),
             },
             { title: 'Uploads', cell: (binding) => (binding.syncEnabled ? 'copied in the background' : 'written through') },
-            { title: 'Bound since', cell: (binding) => <Time at={binding.effectiveFrom} /> },
+            { title: 'Bound', cell: (binding) => <Time at={binding.effectiveFrom} /> },
           ]}
         />
       )}

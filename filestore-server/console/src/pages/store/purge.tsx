@@ -4,10 +4,10 @@ import { useState } from 'preact/hooks';
 import { call, type PurgeReport } from '../../api/call';
 import { useLoad } from '../../data/load';
 import { FormDialog } from '../../parts/dialog';
-import { TextField } from '../../parts/field';
-import { Shown } from '../../parts/loaded';
-import { Notice } from '../../parts/notice';
-import { say } from '../../parts/toast';
+import { TextField } from '../../parts/controls/field';
+import { Shown } from '../../parts/notes/loaded';
+import { Notice } from '../../parts/notes/notice';
+import { say } from '../../parts/notes/toast';
 import { count, counted, size } from '../../text/sizes';
 
 /** `now` purges deleted files without their grace period: nobody can restore them afterwards. */

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { call, type KeyReply } from '../../api/call';
-import { Radios } from '../../parts/checkbox';
+import { Radios } from '../../parts/controls/checkbox';
 import { FormDialog } from '../../parts/dialog';
 import { me, refreshMe, renewKey } from '../../session';
 import { spoken } from '../../text/names';

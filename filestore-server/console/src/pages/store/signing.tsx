@@ -2,14 +2,14 @@
 
 import { call, type SigningSecretReply } from '../../api/call';
 import { useLoad, type Loaded } from '../../data/load';
-import { Button } from '../../parts/button';
+import { Button } from '../../parts/controls/button';
 import { ask } from '../../parts/dialog';
-import { Shown } from '../../parts/loaded';
+import { Shown } from '../../parts/notes/loaded';
 import { Panel } from '../../parts/panel';
-import { State } from '../../parts/state';
+import { State } from '../../parts/notes/state';
 import { Table } from '../../parts/table';
-import { Time } from '../../parts/time';
-import { say } from '../../parts/toast';
+import { Time } from '../../parts/values/time';
+import { say } from '../../parts/notes/toast';
 
 export function SigningSecrets() {
   const secrets = useLoad('signing', async (signal) => (await call('GET', '/admin/signing-secrets', { signal })).data);

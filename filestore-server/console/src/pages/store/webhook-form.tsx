@@ -3,9 +3,9 @@
 import { useState } from 'preact/hooks';
 import { call, type NewWebhookReply, type WebhookReply } from '../../api/call';
 import { organizations } from '../../data/place';
-import { Checkbox, Radios } from '../../parts/checkbox';
+import { Checkbox, Radios } from '../../parts/controls/checkbox';
 import { FormDialog } from '../../parts/dialog';
-import { TextField } from '../../parts/field';
+import { TextField } from '../../parts/controls/field';
 
 const GROUPS = [
   { type: 'file.*', label: 'Files', hint: 'uploaded, replaced, edited, deleted, restored, purged, copied, damaged' },

@@ -6,25 +6,25 @@ import { useLoad } from '../../data/load';
 import { useRate } from '../../data/rate';
 import { forgetRun, runOf, startRun } from '../../data/runs';
 import { useStatus } from '../../data/status';
-import { StackedBar } from '../../parts/bar';
-import { Button, LinkButton } from '../../parts/button';
+import { Button, LinkButton } from '../../parts/controls/button';
 import { ask } from '../../parts/dialog';
-import { ErrorBox } from '../../parts/error';
-import { Shown } from '../../parts/loaded';
-import { Name } from '../../parts/name';
-import { Notice } from '../../parts/notice';
+import { ErrorBox } from '../../parts/notes/error';
+import { Shown } from '../../parts/notes/loaded';
+import { Name } from '../../parts/values/name';
+import { Notice } from '../../parts/notes/notice';
 import { Panel } from '../../parts/panel';
 import { Pairs } from '../../parts/pairs';
-import { Count, Size } from '../../parts/size';
-import { State } from '../../parts/state';
+import { Count, Size } from '../../parts/values/size';
+import { State } from '../../parts/notes/state';
 import { Table } from '../../parts/table';
-import { Time } from '../../parts/time';
-import { say } from '../../parts/toast';
+import { Time } from '../../parts/values/time';
+import { say } from '../../parts/notes/toast';
 import { href } from '../../router';
 import { Page } from '../../shell/page';
 import { spoken } from '../../text/names';
 import { count, counted, size } from '../../text/sizes';
-import { retrySync, stopMigration } from './overview';
+import { CopyBar, CopyStates, FailedCopies, queueCopies } from './copies';
+import { stopMigration } from './overview';
 import { PurgeDialog } from './purge';
 
 export function Work() {
@@ -54,10 +54,9 @@ export function Work() {
 }
 
 function Sync({ status, reload }: { status: StatusReply; reload: () => Promise<void> }) {
-  const { pending, syncing, synced, failed, bytes_copied, files_moved } = status.sync;
+  const { pending, synced, failed, bytes_copied, files_moved } = status.sync;
   const rate = useRate(bytes_copied);
   const run = runOf<SyncReport>('sync');
-  const total = pending + syncing + synced + failed;
   return (
     <Panel
       title="Sync"
@@ -81,25 +80,10 @@ function Sync({ status, reload }: { status: StatusReply; reload: () => Promise<v
       }
     >
       <div class="stack tight">
-        {total > 0 && (
-          <StackedBar
-            total={total}
-            parts={[
-              { value: synced, tone: 'ok' },
-              { value: syncing, tone: 'accent' },
-              { value: pending, tone: 'rest' },
-              { value: failed, tone: 'bad' },
-            ]}
-          />
-        )}
-        <span class="states">
-          <State kind="wait">
-            {count(pending)} {pending === 1 ? 'waits' : 'wait'}
-          </State>
-          <State kind={syncing > 0 ? 'busy' : 'off'}>{count(syncing)} under way</State>
+        <CopyBar sync={status.sync} />
+        <CopyStates of={status.sync} words={count} amount={(value) => value}>
           <State kind="ok">{count(synced)} at their provider</State>
-          <State kind={failed > 0 ? 'bad' : 'ok'}>{count(failed)} failed</State>
-        </span>
+        </CopyStates>
         <p class="quiet-text">
           Since the start of the server: {counted(files_moved, 'file')} copied or moved, {size(bytes_copied)} read.
         </p>
@@ -146,31 +130,14 @@ function Failed({ count: failed, reload }: { count: number; reload: () => Promis
     <div class="inner">
       <header class="spread">
         <h3>Failed copies</h3>
-        <Button size="small" label="Retry all failed copies" onClick={() => retrySync(reload)}>
+        <Button size="small" label="Retry all failed copies" onClick={() => queueCopies('retry', null, reload)}>
           Retry all
         </Button>
       </header>
       <Shown of={files} rows={2} what="Failed copies">
         {({ all, complete }) => (
           <>
-            <Table
-              label="Failed copies"
-              rows={all}
-              rowKey={(file) => file.file_id}
-              columns={[
-                {
-                  title: 'File',
-                  phone: 'title',
-                  cell: (file) => (
-                    <a class="cell-main" href={href(`org/${file.organization_id}/files/${file.file_id}`)}>
-                      <Name name={file.original_name} />
-                    </a>
-                  ),
-                },
-                { title: 'Organization', cell: (file) => file.organization_id },
-                { title: 'Reason', cell: (file) => <bdi>{file.sync_error ?? 'not known'}</bdi> },
-              ]}
-            />
+            <FailedCopies files={all} withOrganization />
             {!complete && (
               <Button size="small" onClick={() => setMore(more + 1)}>
                 Show more
@@ -267,8 +234,10 @@ function Uploads({ status }: { status: StatusReply }) {
         />
       </div>
       <Shown of={list} rows={1} what="Resumable uploads">
-        {({ items, next_cursor }) =>
-          items.length === 0 ? null : (
+        {({ items: all, next_cursor }) => {
+          // The server keeps a finished one for a day, for a client that did not hear of its end.
+          const items = all.filter((upload) => upload.state !== 'finished');
+          return items.length === 0 ? null : (
             <>
               <Table
                 label="Resumable uploads"
@@ -285,7 +254,7 @@ function Uploads({ status }: { status: StatusReply }) {
                       </>
                     ),
                   },
-                  { title: 'State', cell: (upload) => <State kind={upload.state === 'failed' ? 'bad' : upload.state === 'finished' ? 'ok' : 'busy'}>{upload.state}</State> },
+                  { title: 'State', cell: (upload) => <State kind={upload.state === 'failed' ? 'bad' : 'busy'}>{upload.state}</State> },
                   {
                     title: 'Stored',
                     align: 'end',
@@ -307,8 +276,8 @@ function Uploads({ status }: { status: StatusReply }) {
               />
               {next_cursor !== null && <p class="panel-empty">The oldest {count(items.length)} are shown.</p>}
             </>
-          )
-        }
+          );
+        }}
       </Shown>
     </Panel>
   );

@@ -7,17 +7,17 @@ import { filterKey, type Filter } from '../../data/listing';
 import { organization, usage } from '../../data/place';
 import { clearSelection, selection } from '../../data/selection';
 import { left } from '../../data/state';
-import { Button } from '../../parts/button';
-import { copyText } from '../../parts/copy';
-import { Empty } from '../../parts/empty';
-import { ErrorBox } from '../../parts/error';
+import { Button } from '../../parts/controls/button';
+import { copyText } from '../../parts/values/copy';
+import { Empty } from '../../parts/notes/empty';
+import { ErrorBox } from '../../parts/notes/error';
 import { Icon } from '../../parts/icon';
-import { openMenu } from '../../parts/menu';
-import { Name } from '../../parts/name';
-import { Notice } from '../../parts/notice';
-import { Size } from '../../parts/size';
-import { Time } from '../../parts/time';
-import { say } from '../../parts/toast';
+import { openMenu } from '../../parts/controls/menu';
+import { Name } from '../../parts/values/name';
+import { Notice } from '../../parts/notes/notice';
+import { Size } from '../../parts/values/size';
+import { Time } from '../../parts/values/time';
+import { say } from '../../parts/notes/toast';
 import { go, href, route } from '../../router';
 import { may, me } from '../../session';
 import { Page } from '../../shell/page';
@@ -26,7 +26,7 @@ import { counted } from '../../text/sizes';
 import { duration, tick } from '../../text/times';
 import { restore } from '../files/actions';
 import { SelectionBar } from '../files/bar';
-import { atTop, Browser, NewPill, type CellState } from '../files/browser';
+import { atTop, Browser, ListHead, NewPill, type CellState } from '../files/browser';
 import { pathOf, Tick } from '../files/cells';
 import { FindField } from '../files/find';
 import { Thumb } from '../files/thumb';
@@ -89,21 +89,13 @@ export function TrashPage() {
         <div class="browser-place trash">
           <NewPill listing={mine} />
           <Browser listing={mine} shape={phone ? PHONE : LIST} label="Deleted files" kind="list" columns={COLUMNS.length}
-            head={phone ? undefined : <Head />} cell={(record, state) => (phone ? <PhoneRow record={record} state={state} /> : <Row record={record} state={state} />)}
+            head={phone ? undefined : <ListHead listing={mine} words={COLUMNS} classes={['col-name', 'col-size']} />} cell={(record, state) => (phone ? <PhoneRow record={record} state={state} /> : <Row record={record} state={state} />)}
             blank={<span class="block word" />} onOpen={(record) => go(pathOf(record))} onMenu={menu}
             padEnd={selection.value.size > 0 ? 72 : 16} />
         </div>
       )}
       <SelectionBar trash />
     </Page>
-  );
-}
-
-function Head() {
-  return (
-    <div class="list-head" role="row" aria-rowindex={1}>
-      {COLUMNS.map((word, at) => <span key={at} role="columnheader" class={['col-name', 'col-size', '', '', '', ''][at]}>{word || <span class="unseen">Restore</span>}</span>)}
-    </div>
   );
 }
 

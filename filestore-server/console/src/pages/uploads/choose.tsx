@@ -2,11 +2,11 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { organization, organizationName, subSystem, subSystems } from '../../data/place';
-import { Button } from '../../parts/button';
-import { Checkbox } from '../../parts/checkbox';
+import { Button } from '../../parts/controls/button';
+import { Checkbox } from '../../parts/controls/checkbox';
 import { CancelButton, Dialog } from '../../parts/dialog';
-import { TextField } from '../../parts/field';
-import { say } from '../../parts/toast';
+import { TextField } from '../../parts/controls/field';
+import { say } from '../../parts/notes/toast';
 import { route } from '../../router';
 import { may, me } from '../../session';
 import { count, counted, size } from '../../text/sizes';

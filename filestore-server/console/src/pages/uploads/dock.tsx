@@ -1,8 +1,9 @@
 // The uploads, wherever the visitor is: a dock above the page, a box in the navigation, and a strip on a phone.
 import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { organization } from '../../data/place';
 import { TwoToneBar } from '../../parts/bar';
-import { IconButton } from '../../parts/button';
+import { IconButton } from '../../parts/controls/button';
 import { Icon } from '../../parts/icon';
 import { href, route } from '../../router';
 import { usePhone } from '../../shell/width';
@@ -92,6 +93,11 @@ export function Dock() {
 
 function Box() {
   const sums = totals.value;
+  // Once everything is stored, the dock stays for the page on which it ended.
+  useEffect(() => {
+    const { active, paused, failed, stored } = totals.peek();
+    if (active + paused + failed === 0 && stored > 0) clear(true);
+  }, [route.value.path]);
   const rows = sorted(ROWS);
   if (rows.length === 0) return <UnfinishedNote />;
   const isDone = sums.active + sums.paused === 0;

@@ -1,7 +1,7 @@
 // All uploads of this tab, and those that an earlier visit has not finished.
 import { useState } from 'preact/hooks';
-import { Button } from '../../parts/button';
-import { Empty } from '../../parts/empty';
+import { Button } from '../../parts/controls/button';
+import { Empty } from '../../parts/notes/empty';
 import { Page } from '../../shell/page';
 import { may } from '../../session';
 import { counted } from '../../text/sizes';

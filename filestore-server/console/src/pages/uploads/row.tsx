@@ -1,11 +1,11 @@
 // One upload, as a row of the dock and of the page.
 import type { StoredUpload } from 'filestore-client';
 import { TwoToneBar } from '../../parts/bar';
-import { IconButton } from '../../parts/button';
+import { IconButton } from '../../parts/controls/button';
 import { ask } from '../../parts/dialog';
 import { Icon } from '../../parts/icon';
-import { Name } from '../../parts/name';
-import { sayError } from '../../parts/toast';
+import { Name } from '../../parts/values/name';
+import { sayError } from '../../parts/notes/toast';
 import { href } from '../../router';
 import { spoken } from '../../text/names';
 import { size } from '../../text/sizes';
