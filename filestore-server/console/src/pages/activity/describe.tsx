@@ -54,8 +54,10 @@ const STORE: Record<string, (event: LogEvent) => Words> = {
     const name = data.reason === 'scrub' ? 'Scrub' : 'Check';
     return data.ok ? { what: `${name} ended, no findings`, tone: 'ok' } : { what: `${name} ended with findings`, tone: 'bad' };
   },
-  'backup.ended': ({ data }) =>
-    data.ok ? { what: `Backup to ${data.reason} made`, tone: 'ok' } : { what: `Backup to ${data.reason} failed`, tone: 'bad' },
+  'backup.ended': ({ data }) => {
+    const name = data.reason ? `Backup to ${data.reason}` : 'Backup';
+    return data.ok ? { what: `${name} made`, tone: 'ok' } : { what: `${name} failed`, tone: 'bad' };
+  },
   'migration.ended': ({ data }) => ({
     what: `Migration of organization ${data.organization_id} to ${data.to} ended, ${counted(data.files ?? 0, 'file')} moved`,
     tone: data.ok ? 'ok' : 'warn',
