@@ -695,7 +695,7 @@ export interface EventPage {
  * - `webhook.enabled`: A webhook gets events again. `data` has `webhook_id`.
  * - `fsck.ended`: A check of the store ended. `data` has `reason` (`asked` or `scrub`), `files`, `ok` (nothing was
  * found).
- * - `backup.ended`: A backup ended. `data` has `reason` (destination), `ok`.
+ * - `backup.ended`: A backup ended, or failed. `data` has `reason` (name of the destination, if it has one), `ok`.
  * - `migration.ended`: A migration of an organization ended. `data` has `to`, `files`, `ok` (no file is left).
  * - `log.gap`: Changes before this event can lack their events. `data` has `off_since`.
  */
