@@ -11,7 +11,8 @@ const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
 /// The drafts recommend 400 for a completed upload. The status stays that of the code.
 pub(crate) fn register(problem: &mut Problem, expected: Option<u64>, provided: Option<u64>) {
     let (name, title) = match problem.code {
-        ErrorCode::UploadOffsetMismatch if expected == provided => {
+        // A request that a newer one ended names the field: it can begin at its offset again.
+        ErrorCode::UploadOffsetMismatch if expected == provided && problem.field.is_none() => {
             ("completed-upload", "Upload Is Completed")
         }
         ErrorCode::UploadOffsetMismatch => {
@@ -25,4 +26,21 @@ pub(crate) fn register(problem: &mut Problem, expected: Option<u64>, provided: O
     };
     problem.kind = format!("{REGISTRY}{name}");
     title.clone_into(&mut problem.title);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_is_complete_only_if_no_field_is_wrong() {
+        for (field, kind) in
+            [(None, "completed-upload"), (Some("Upload-Offset"), "mismatching-upload-offset")]
+        {
+            let mut problem = Problem::new(ErrorCode::UploadOffsetMismatch, 409, "id");
+            problem.field = field.map(str::to_owned);
+            register(&mut problem, Some(0), Some(0));
+            assert!(problem.kind.ends_with(kind), "{}", problem.kind);
+        }
+    }
 }

@@ -105,6 +105,7 @@ impl ResumableUploads<'_> {
             }
             ResumableTarget::Replace { file_id, new, conditions, scope } => {
                 new.given.check(name_limit)?;
+                new.policy.check_name(&new.given.judged())?;
                 let files = self.store.scoped(scope);
                 let record = files.check_change(*file_id, conditions).await?;
                 Ok((record.organization_id.clone(), record.blob.size_bytes))
@@ -172,6 +173,9 @@ impl ResumableUploads<'_> {
             if there.stage == UploadStage::Finished {
                 return Err(permit_spent());
             }
+            // A newer request keeps its upload.
+            let state = &self.store.inner.uploads.resumable;
+            drop(state.enter_as(there.upload_id, self.arrival(), Wish::Keep).await?);
             let address = self.address_of(there.upload_id).await?;
             return match self.cancel(&address, &Scope::All).await {
                 Ok(()) => Ok(None),
@@ -188,8 +192,8 @@ impl ResumableUploads<'_> {
         // As a request that continues the upload does, it ends the one before.
         let state = &self.store.inner.uploads.resumable;
         match state.enter_as(there.upload_id, self.arrival(), Wish::Keep).await {
-            // The body may follow.
-            Ok(turn) => turn.pass_on(),
+            // An older creation that still sends can continue.
+            Ok(turn) => turn.fail(),
             // A newer request has the upload, and keeps it.
             Err(error) if error.kind() == ErrorKind::UploadSuperseded => {}
             Err(error) => return Err(error),

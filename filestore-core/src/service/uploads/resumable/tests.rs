@@ -20,6 +20,7 @@ use crate::domain::file::resumable::{ResumableUpload, UploadStage, UploadTotals}
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::time::clock::{ManualClock, Timestamp};
 use crate::metadata::UploadChange;
+use crate::service::request::GivenName;
 use crate::service::uploads::idempotency::IdempotencyKey;
 use crate::service::{FileStore, IfMatch, NewUpload, Preconditions, Replacement};
 use crate::tasks;

@@ -292,7 +292,7 @@ impl Transfer {
         let finishing = self.store.inner.uploads.resumable.begin_finish(self.row.upload_id);
         self.commit(&told, UploadStage::Completing).await?;
         reached(Step::ResumableCompleting);
-        self.turn.succeed();
+        // The commit can still fail. An older request that is told to continue finds the file, or the last byte to send.
         let Self { store, row, parts, .. } = self;
         Ok(Completing { store, row, whole, told, parts, finishing, recheck })
     }

@@ -3,7 +3,8 @@
 //! # Locking
 //! A request gets a number when it arrives. It raises the number of the upload to its own, and says which bytes of the
 //! older request it wants to be kept. The older request then ends, and the newer request gets the lock. A request that
-//! was delayed on its way here finds a higher number, and ends itself.
+//! was delayed on its way here finds a higher number, and ends itself. This also holds after the newer request has told
+//! its client the offset and has left: no older request moves this offset.
 //!
 //! # Broken connections
 //! If a connection breaks, a browser repeats the request on another one. Both then arrive at once, and the broken one can
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
@@ -29,12 +31,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time in which the request of a broken connection fails.
 const MOMENT: Duration = Duration::from_secs(1);
 
+/// The number of uploads for which [`Turns::told`] has a request.
+const TOLD: usize = 10_000;
+
 /// The uploads that requests have now.
-#[derive(Default)]
 pub(in crate::service) struct Turns {
     shared: Mutex<HashMap<UploadId, Entry>>,
+    /// The last request of an upload that told its client the offset.
+    told: Cache<UploadId, Arrival>,
     /// The number of the request that arrived last.
     arrived: AtomicU64,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { shared: Mutex::default(), told: Cache::new(TOLD), arrived: AtomicU64::default() }
+    }
 }
 
 /// The place of a request among all that arrived at this process, from
@@ -43,7 +55,6 @@ pub(in crate::service) struct Turns {
 pub struct Arrival(u64);
 
 /// What the requests of an upload share, and their number.
-#[derive(Default)]
 struct Entry {
     shared: Arc<Shared>,
     requests: usize,
@@ -55,10 +66,11 @@ struct Shared {
     lock: Arc<AsyncMutex<()>>,
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        let newest = Newest { number: Arrival(0), wish: Wish::Keep };
-        let ended = Ended { number: Arrival(0), outcome: Outcome::Done, has_left: true };
+impl Shared {
+    /// `told` is the last request that told its client the offset.
+    fn after(told: Arrival) -> Self {
+        let newest = Newest { number: told, wish: Wish::Keep };
+        let ended = Ended { number: told, outcome: Outcome::Done, has_left: true };
         let (newest, ended) = (watch::Sender::new(newest), watch::Sender::new(ended));
         Self { newest, ended, lock: Arc::default() }
     }
@@ -85,7 +97,7 @@ struct Ended {
 enum Outcome {
     Done,
     Failed,
-    /// Another request with the upload follows, or has ended this one.
+    /// Another request has ended this one.
     Untold,
 }
 
@@ -126,7 +138,10 @@ impl Turns {
     ) -> Result<Turn> {
         let shared = {
             let mut shared = self.shared.lock();
-            let entry = shared.entry(id).or_default();
+            let entry = shared.entry(id).or_insert_with(|| {
+                let told = self.told.get(&id).unwrap_or(Arrival(0));
+                Entry { shared: Arc::new(Shared::after(told)), requests: 0 }
+            });
             entry.requests += 1;
             Arc::clone(&entry.shared)
         };
@@ -144,7 +159,12 @@ impl Turns {
         if turn.is_superseded() {
             return Err(turn.defeat().await);
         }
-        let Ok(guard) = timeout(PATIENCE, lock.lock_owned()).await else {
+        let guard = tokio::select! {
+            biased;
+            _ = turn.superseded() => return Err(turn.defeat().await),
+            guard = timeout(PATIENCE, lock.lock_owned()) => guard,
+        };
+        let Ok(guard) = guard else {
             let message = "another request of this upload does not end";
             return Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(5));
         };
@@ -179,9 +199,9 @@ impl Turn {
         self.outcome = Outcome::Done;
     }
 
-    /// Leaves it to a later turn of the same request to tell the end.
-    pub(super) fn pass_on(mut self) {
-        self.outcome = Outcome::Untold;
+    /// Ends the turn. An append that it ended is told to continue.
+    pub(super) fn fail(mut self) {
+        self.outcome = Outcome::Failed;
     }
 
     /// Tells that the body has broken, before the received bytes are durable.
@@ -212,7 +232,9 @@ impl Turn {
             return false;
         }
         let left = |ended: &Ended| ended.has_left || ended.number > newer.number;
-        timeout(PATIENCE, ended.wait_for(left)).await.is_ok()
+        // After so long, the offset that the row has is still right.
+        _ = timeout(PATIENCE, ended.wait_for(left)).await;
+        true
     }
 
     /// Tells the older requests the end of this one.
@@ -237,6 +259,9 @@ impl Drop for Turn {
         self.guard = None;
         if self.outcome != Outcome::Untold {
             self.tell(true);
+        }
+        if self.wish == Wish::Keep && self.outcome == Outcome::Done {
+            self.turns.told.insert(self.id, self.number);
         }
         let mut turns = self.turns.shared.lock();
         if let hash_map::Entry::Occupied(mut entry) = turns.entry(self.id) {
@@ -286,9 +311,23 @@ mod tests {
         assert!(!new.is_superseded());
         drop(new);
         assert_eq!(turns.count(), 0);
+        // The newer one failed, and told no offset.
+        drop(turns.enter(id, delayed, Wish::From(0)).await.unwrap());
         // The same request again, as after a commit that it waited for.
         drop(turns.enter(id, newer, Wish::From(7)).await.unwrap());
         turns.enter(id, newer, Wish::From(7)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_offset_that_was_told_stays_true_for_older_requests() {
+        let turns = Arc::new(Turns::default());
+        let id = UploadId::generate(Timestamp::from_millis(1));
+        let delayed = turns.arrive();
+        drop(turns.enter(id, turns.arrive(), Wish::Keep).await.unwrap());
+        assert_eq!(turns.count(), 0);
+        let refused = turns.enter(id, delayed, Wish::From(0)).await.err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::UploadSuperseded);
+        turns.enter(id, turns.arrive(), Wish::From(0)).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -306,7 +345,7 @@ mod tests {
             ),
             (Wish::From(0), |mut turn| turn.succeed(), ErrorKind::UploadSuperseded),
             (Wish::Keep, drop, ErrorKind::UploadSuperseded),
-            (Wish::Keep, Turn::pass_on, ErrorKind::UploadSuperseded),
+            (Wish::Keep, Turn::fail, ErrorKind::UploadOffsetMismatch),
         ];
         for (wish, end, told) in cases {
             let turns = Arc::new(Turns::default());

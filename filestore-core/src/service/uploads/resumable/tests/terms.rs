@@ -55,6 +55,10 @@ async fn a_policy_holds_from_the_creation_to_the_commit() {
 
     let png = create(NewResumable::new(file()).with_length(8)).await.unwrap().upload;
     let png = append(&store, &png, Append::at(0), b"\x89PNG\r\n\x1a\n").await.unwrap();
+    let scripts =
+        Replacement::new().with_given(GivenName::named("a.exe")).with_policy(pictures.clone());
+    let scripts = NewResumable::replace(png.file_id.unwrap(), scripts, Scope::All);
+    assert_eq!(kind(create(scripts.with_length(8)).await), ErrorKind::InvalidField);
     let replacement = Replacement::new().with_policy(pictures.clone());
     let replacement = NewResumable::replace(png.file_id.unwrap(), replacement, Scope::All);
     let other = create(replacement.with_length(10)).await.unwrap().upload;
