@@ -1,5 +1,5 @@
-//! What callers ask of a provider of location CLOUD, and its answers: plain types, the same in a build without
-//! the feature `providers`.
+//! Requests to a provider of location CLOUD, and its replies. These types have no behaviour, and exist in every build,
+//! also without the feature `providers`.
 
 use std::fmt;
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub struct UnfinishedUpload {
 pub struct UploadsPage {
     /// The page's uploads. The list can be empty.
     pub uploads: Vec<UnfinishedUpload>,
-    /// Where to continue. `None` at the end.
+    /// Place of the next page. `None` after the last page.
     pub next: Option<UploadsPlace>,
 }
 

@@ -54,7 +54,7 @@ impl Default for Turns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arrival(u64);
 
-/// What the requests of an upload share, and their number.
+/// An upload of which one request has the turn, and others wait.
 struct Entry {
     shared: Arc<Shared>,
     requests: usize,
@@ -88,7 +88,7 @@ struct Newest {
 struct Ended {
     number: Arrival,
     outcome: Outcome,
-    /// False while the request still makes durable what it received.
+    /// False until the bytes of the request are durable.
     has_left: bool,
 }
 
@@ -194,7 +194,7 @@ impl Turn {
         newer.expect("the turn holds the sender").wish
     }
 
-    /// Notes that the request does what it came for. A turn for an append fails without this call.
+    /// Marks the request as successful. Without this call, the turn of an append counts as failed.
     pub(super) fn succeed(&mut self) {
         self.outcome = Outcome::Done;
     }
